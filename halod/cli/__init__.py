@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of `halod`: which commands there are, and how every one of them ends.
+
+A command is a module of this package with NAME, HELP, `configure(parser)` and `run(args) -> exit code`; it is
+imported when it is the one called, so that `scan` does not pay for `run`. Invariants:
+
+1. No traceback reaches a person: an error of ours is printed as one line, anything else by its type only (its
+   text may quote a user's file).
+2. As root, halod runs isolated from the environment and refuses an installation that others can write.
+"""
+
+import os
+import sys
+
+COMMANDS = {
+    "scan": "read MCP configs, compare them with the registry, print what differs",
+    "explain": "show what one definition would launch and how it is judged",
+    "harnesses": "list the AI tools and files that a scan covers",
+}
+"""Each command, in the order of the help, with the line that the help shows."""
+
+_DESCRIPTION = "Which MCP servers are really configured on this machine, and which of them nobody approved."
+_EXAMPLES = """\
+examples:
+  halod scan                                    list the MCP servers of your own account
+  halod scan --policy halos.yaml --ring canary  compare them with the approved registry
+  halod explain -- npx -y some-server@1.2.3     what would this run, and is it approved?
+  halod harnesses                               which tools and files are covered
+
+halod COMMAND --help tells more. Exit codes of scan: 0 nothing found, 1 findings,
+2 wrong usage, settings or policy, 3 no finding but something could not be read."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and give its exit code; with `argv` None, that of this process.
+
+    Exit codes: the command's own; 2 for an error of ours; 70 for a fault inside halod; 130 when interrupted.
+    """
+    process = argv is None
+    if process:
+        _isolate()
+    words = sys.argv[1:] if argv is None else argv
+    from halod.cli import errors
+
+    return errors.guard(_dispatch, words, process=process)
+
+
+def _isolate() -> None:
+    """As root, start again with `-I`, unless that would lose the package (a source tree run in place)."""
+    if os.geteuid() != 0 or sys.flags.isolated or getattr(sys, "frozen", False) or not sys.executable:
+        return
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    dropped = {os.path.abspath(path) for path in (*given, *([] if sys.flags.safe_path else sys.path[:1]))}
+    kept = {path for path in sys.path if path and os.path.abspath(path) not in dropped}
+    if root in kept:
+        os.execv(sys.executable, [sys.executable, "-I", "-m", "halod", *sys.argv[1:]])
+
+
+def _dispatch(words: list[str]) -> int:
+    import argparse
+    import importlib
+
+    from halod.cli.errors import Parser
+
+    name = words[0] if words else ""
+    if name not in COMMANDS:
+        return _no_command(words)
+    module = importlib.import_module(f"halod.cli.{name}")
+    parser = Parser(
+        prog=f"halod {name}",
+        description=getattr(module, "DESCRIPTION", module.HELP),
+        epilog=getattr(module, "EXAMPLES", None),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.configure(parser)
+    code: int = module.run(parser.parse_args(words[1:]))
+    return code
+
+
+def _no_command(words: list[str]) -> int:
+    """Answer `--help`, `--version`, and what is no command."""
+    from halod import __version__
+    from halod.errors import UsageError
+
+    first = words[0] if words else ""
+    if first in {"--version", "-V", "version"}:
+        sys.stdout.write(f"halod {__version__}\n")
+        return 0
+    if first in {"--help", "-h", "help"}:
+        sys.stdout.write(_help())
+        return 0
+    if not first:
+        sys.stderr.write(_help())
+        return 2
+    from difflib import get_close_matches
+
+    close = get_close_matches(first, COMMANDS, n=1)
+    what = "option" if first.startswith("-") else "command"
+    advice = f"did you mean {close[0]}?" if close else "halod --help lists the commands"
+    raise UsageError(f"there is no {what} of this name", advice=advice)
+
+
+def _help() -> str:
+    rows = "\n".join(f"  {name:<10} {text}" for name, text in COMMANDS.items())
+    usage = "usage: halod COMMAND [OPTION]...\n       halod --help | --version"
+    return f"{usage}\n\n{_DESCRIPTION}\n\ncommands:\n{rows}\n\n{_EXAMPLES}\n"

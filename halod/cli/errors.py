@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a command ends: the one place that turns an error into a line on stderr and an exit code.
+
+The line says what, where and what to do. What a fault inside halod says of itself is never shown: its text
+may quote a user's file, so its type has to be enough.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from halod.errors import HalodError, UsageError
+
+FAULT = 70
+"""Exit code of a fault inside halod (EX_SOFTWARE of sysexits.h)."""
+INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 and the number of SIGINT, as shells count."""
+CLOSED = 141
+"""Exit code when the reader of stdout went away: 128 and the number of SIGPIPE."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are ours: one line, and never a value after an unknown option."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError.
+
+        Raises:
+            UsageError: always.
+        """
+        head, found, rest = message.partition("unrecognized arguments: ")
+        if found:
+            names = [word.partition("=")[0] for word in rest.split() if word.startswith("-") and word != "-"]
+            message = f"{head}unknown option {names[0]}" if names else f"{head}too many arguments"
+        raise UsageError(message, advice=f"see {self.prog} --help")
+
+
+def guard(
+    command: Callable[[list[str]], int], words: list[str], *, process: bool, program: str = "halod"
+) -> int:
+    """Run a command and give its exit code, whatever happens in it.
+
+    `process` says that this is the whole process: a closed stdout is then replaced, so that the interpreter
+    does not complain about it at its end.
+    """
+    try:
+        _plain_output()
+        code = command(words)
+        sys.stdout.flush()
+    except HalodError as error:
+        _say(program, f"{error.message}; {error.advice}" if error.advice else error.message)
+        code = error.exit_code
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 2
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:
+        code = CLOSED
+        if process:
+            os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
+    except Exception as error:  # noqa: BLE001 - the last resort: its type may be shown, its text may not
+        _say(
+            program,
+            f"a fault inside halod ({type(error).__name__}); please report it with the command you ran",
+        )
+        code = FAULT
+    return code
+
+
+def _plain_output() -> None:
+    """Never fail on a character that the terminal's encoding does not have."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _say(program: str, text: str) -> None:
+    from halod.status import clean
+
+    try:
+        sys.stderr.write(f"{program}: error: {clean(text)}\n")
+        sys.stderr.flush()
+    except OSError:
+        return
