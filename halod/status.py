@@ -391,7 +391,7 @@ def shorten(status: Status, max_findings: int = SENT_FINDINGS, max_bytes: int = 
 
     An inventory row counts as a finding. What is kept goes by severity (denied, unapproved, version-drift);
     the order of the rows stays. `truncated` tells that something is missing, `mcp_drift_total` how many
-    findings there were. A quarter of the room is held for skipped rows: a flood of findings must not hide that
+    findings there were. A quarter of the room is held for skipped rows: many findings must not hide that
     something was not read. Transitions are not cut: how many travel is the sender's decision.
     """
     inventory = status.inventory if isinstance(status.inventory, tuple) else ()
