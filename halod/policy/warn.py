@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is allowed in a policy and yet hardly meant: warnings for the person who edits it.
+
+Invariants:
+
+1. A warning never changes what a policy does; only `halo validate` computes them, so an agent does not pay.
+2. They are taken of a policy without faults, so every lookup here finds what it expects.
+"""
+
+from datetime import date
+
+from halod.launch.urls import parse_url
+from halod.policy.check import Fields, key_node, nearest
+from halod.policy.load import MCP_KEYS, OWN_KEYS
+from halod.policy.model import Deny, Entry, Policy, Problem
+from halod.policy.yamlpos import Items, Node, Pairs, Text, shown
+
+_URL_ONLY = ("headers", "auth")
+_STDIO_ONLY = ("args", "env", "tolerate")
+_SHARED_DIRECTORIES = ("/tmp/", "/var/tmp/", "/dev/shm/", "/private/tmp/")  # noqa: S108 - named to warn of them
+_DECISIVE = frozenset({
+    "BASH_ENV", "CLASSPATH", "DOCKER_HOST", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "ENV",
+    "GIT_SSH_COMMAND", "HOME", "JAVA_TOOL_OPTIONS", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD",
+    "NODE_OPTIONS", "NODE_PATH", "PATH", "PERL5LIB", "PERL5OPT", "PYTHONHOME", "PYTHONPATH",
+    "PYTHONSTARTUP", "RUBYLIB", "RUBYOPT",
+})  # fmt: skip
+"""Variables whose value alone decides what code runs."""
+_MISTAKABLE_LENGTH = 3
+
+
+def warnings(policy: Policy, root: Node, today: date) -> list[Problem]:
+    """Find what the author should look at again, in file order. `root` is the tree `policy` was read from."""
+    fields = _fields(root)
+    found = _top_level(root)
+    mcp = fields.get("mcp")
+    if not policy.entries:
+        where = mcp if mcp is not None else root
+        found.append(_at(key_node(root, "mcp") if mcp is not None else where, "approves no server"))
+    if mcp is None:
+        return sorted(found)
+    nodes = _items(_fields(mcp).get("servers"))
+    for entry, node in zip(policy.entries, nodes, strict=True):
+        found.extend(_of_entry(policy, entry, node, today))
+    return sorted(found)
+
+
+def _top_level(root: Node) -> list[Problem]:
+    """Name top-level keys that are left alone and look like a slip of one that is not."""
+    found = []
+    present = _fields(root)
+    absent = tuple(key for key in OWN_KEYS if key not in present)
+    for key in root.pairs if isinstance(root, Pairs) else ():
+        name = key[0].text
+        if name in OWN_KEYS:
+            continue
+        if name in MCP_KEYS:
+            found.append(_at(key[0], f"{shown(name)} is left alone here; did you mean mcp.{name}?"))
+            continue
+        near = nearest(name, absent, 0.65) if len(name) >= _MISTAKABLE_LENGTH and absent else None
+        if near:
+            found.append(_at(key[0], f"{shown(name)} is left alone; did you mean {shown(near)}?"))
+    return found
+
+
+def _of_entry(policy: Policy, entry: Entry, node: Node, today: date) -> list[Problem]:
+    found = []
+    name = f"server {shown(entry.id)}"
+    if entry.expires is not None and today > entry.expires:
+        found.append(
+            _at(key_node(node, "expires"), f"{name} expired on {entry.expires}; it approves nothing")
+        )
+    what, useless = _without_effect(entry)
+    found.extend(
+        _at(key_node(node, key), f"{name}: {key} does nothing for a {what}")
+        for key in useless
+        if key in _fields(node)
+    )
+    if entry.tools_allow == ():
+        found.append(_at(key_node(node, "tools"), f"{name}: tools.allow is empty, so no tool is allowed"))
+    found.extend(
+        _at(key_node(node, "env"), f"{name}: whoever sets {key} decides what runs, whatever the pin says")
+        for key in sorted((entry.env or frozenset()) & _DECISIVE)
+    )
+    if entry.command and entry.command[0].startswith(_SHARED_DIRECTORIES):
+        found.append(
+            _at(key_node(node, "command"), f"{name}: any user can replace a program in this directory")
+        )
+    if any(_denies(deny, entry) for deny in policy.deny):
+        found.append(_at(node, f"{name} is also denied, and deny goes first"))
+    found.extend(_of_package(entry, node, name))
+    return found
+
+
+def _without_effect(entry: Entry) -> tuple[str, tuple[str, ...]]:
+    """Name the kind of pin and the keys that say nothing beside it."""
+    if entry.url:
+        return "url", _STDIO_ONLY
+    if entry.package:
+        return "package", _URL_ONLY
+    return ("command", (*_URL_ONLY, "args")) if entry.command else ("definitionSha256", ("args",))
+
+
+def _of_package(entry: Entry, node: Node, name: str) -> list[Problem]:
+    written = _fields(_fields(node).get("package")).get("identifier")
+    if entry.package is None or entry.package.type != "oci" or not isinstance(written, Text):
+        return []
+    canonical = entry.package.identifier
+    if written.text.lower() == canonical:
+        return []
+    return [_at(written, f"{name}: the image's registry is not written; it is taken as {canonical}")]
+
+
+def _denies(deny: Deny, entry: Entry) -> bool:
+    """Whether a deny item takes back what an entry approves."""
+    if deny.package is not None:
+        denied, package = deny.package, entry.package
+        return (
+            package is not None
+            and (denied.type, denied.identifier) == (package.type, package.identifier)
+            and denied.version in {"", package.version}
+            and denied.sha256 in {"", package.sha256}
+        )
+    if deny.definition_sha256:
+        return deny.definition_sha256 == entry.definition_sha256
+    if not entry.url:
+        return False
+    if deny.url:
+        return deny.url == entry.canonical_url
+    parts = parse_url(entry.url)
+    return parts is not None and parts.host == deny.host
+
+
+def _fields(node: Node | None) -> Fields:
+    return {key.text: value for key, value in node.pairs} if isinstance(node, Pairs) else {}
+
+
+def _items(node: Node | None) -> list[Node]:
+    return node.items if isinstance(node, Items) else []
+
+
+def _at(node: Node, message: str) -> Problem:
+    return Problem(node.line, node.column, message)
