@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What supervisor and agent say to each other over their socket pair.
 
-A frame is four bytes of length (big-endian) and one msgpack message, at most MAX_FRAME bytes. Messages are the
-types below and nothing else; a frame that is too long or does not decode means that the other side is broken,
+A frame is four bytes of length (big-endian) and one msgpack message, at most MAX_FRAME bytes. Messages are
+the types below and nothing else; a frame that is too long or does not decode means that the other side is broken,
 and ends the connection. Policy, scan options and workers' answers cross as opaque bytes, so that the
 supervisor, which alone may change its uid, parses neither a policy nor anything a home holds (design 2).
 """
@@ -94,7 +94,7 @@ class Changed(_ToAgent, frozen=True):
 class Watcher(_ToAgent, frozen=True):
     """What became of an account's watcher.
 
-    `limited`: the kernel's watch limit is exhausted, the rest is left to the timer. `overflow`: events were lost,
+    `limited`: the watch limit is exhausted, the rest is left to the timer. `overflow`: events were lost,
     scan again. `lost`: the process ended unasked and is started anew.
     """
 
