@@ -71,7 +71,10 @@ class Launch(msgspec.Struct, frozen=True):
                 same flag keeps it out): only these can be answered by listing the keys
     registries  what is named as registry or index, in options or environment, one for each cause of a
                 `registry-override` and as written (no URL: ""): a listed mirror answers when all are listed
-    mounts      (source, target) of each host mount of a container
+    mounts      (source, target) of each mount of a container; the target is normalised, and `/` when it cannot
+                be told
+    line_flags  the unsafe flags that the command line and `cwd` raise, sorted: an entry's `env` list answers
+                only flags that are not among them
     """
 
     outcome: Outcome
@@ -89,6 +92,7 @@ class Launch(msgspec.Struct, frozen=True):
     env_only: tuple[str, ...] = ()
     registries: tuple[str, ...] = ()
     mounts: tuple[tuple[str, str], ...] = ()
+    line_flags: tuple[str, ...] = ()
 
     @property
     def unsafe_flags(self) -> tuple[str, ...]:
@@ -105,8 +109,9 @@ class UrlParts(msgspec.Struct, frozen=True):
 
     `host` is lower-case ASCII (A-label), IPv6 in brackets; `port` is None when none or the default is written.
     `path` is normalised, never empty. `query` and `fragment` are None when absent (an empty `?` is "").
-    `comparable` is False when the URL has parts but must have no canonical form (userinfo, query variables,
-    fragment, plain http beyond loopback, ws): drift is still told from the parts.
+    `comparable` is False when the URL has parts but must have no canonical form (userinfo, a variable in the query,
+    plain http beyond loopback, ws): drift is still told from the parts. A fragment stays in the canonical
+    form, so that a URL with one equals no pin.
     """
 
     scheme: str
