@@ -67,8 +67,6 @@ class Launch(msgspec.Struct, frozen=True):
     args        what follows the package or image: the program's own arguments
     env_keys    every environment key that reaches the program: the entry's, an env wrapper's, the image's `-e`
     unsafe_env  (flag, key) for each unsafe key among env_keys, whatever the outcome: what `env` may answer
-    env_only    those of `flags` that have no other cause than the keys in unsafe_env (an option that raises the
-                same flag keeps it out): only these can be answered by listing the keys
     registries  what is named as registry or index, in options or environment, one for each cause of a
                 `registry-override` and as written (no URL: ""): a listed mirror answers when all are listed
     mounts      (source, target) of each mount of a container; the target is normalised, and `/` when it cannot
@@ -89,7 +87,6 @@ class Launch(msgspec.Struct, frozen=True):
     args: tuple[str, ...] = ()
     env_keys: tuple[str, ...] = ()
     unsafe_env: tuple[tuple[str, str], ...] = ()
-    env_only: tuple[str, ...] = ()
     registries: tuple[str, ...] = ()
     mounts: tuple[tuple[str, str], ...] = ()
     line_flags: tuple[str, ...] = ()
