@@ -18,8 +18,8 @@ class Paint:
         self.enabled = enabled
 
     def __call__(self, style: str, text: str) -> str:
-        """Give `text` in `style` (bold, dim, red, green, yellow, cyan)."""
-        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.enabled and text else text
+        """Give `text` in `style`: bold, dim, red, green, yellow, cyan, or "" for none."""
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.enabled and style and text else text
 
 
 def wanted(stream: TextIO) -> bool:

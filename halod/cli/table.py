@@ -19,6 +19,8 @@ _KINDS: Final = {
     "version-drift": ("VERSION DRIFT", "yellow"),
 }
 
+_INDENT: Final = " " * 6
+
 REASONS: Final[dict[str, tuple[str, str]]] = {
     "escapes-home": (
         "a link on the way leads out of the home",
@@ -125,18 +127,24 @@ class _Page:
         return f"{who}{self.paint('bold', escape(file) or '(account)')}  {self.paint('dim', escape(harness))}"
 
     def finding(self, row: Finding) -> Iterator[str]:
-        name = self.paint("bold", escape(row.server) or '""')
-        if isinstance(row.kind, str):
-            word, style = _KINDS[row.kind]
-            yield f"  {self.paint(style, f'{word:<14}')} {name}{self.marks(row)}"
+        word, style = _KINDS[row.kind] if isinstance(row.kind, str) else ("", "")
+        kind = f"{word:<14} " if word else ""
+        name = escape(row.server) or '""'
+        marks = f"({', '.join(self.marks(row))})"
+        head = f"  {self.paint(style, kind)}{self.paint('bold', name)}"
+        if columns(f"  {kind}{name}  {marks}") <= self.room:
+            yield f"{head}  {self.paint('dim', marks)}"
         else:
-            yield f"  {name}{self.marks(row)}"
+            yield head
+            yield self.paint("dim", wrap(marks, self.room, _INDENT))
+        if row.secret_in_definition:
+            yield self.paint("yellow", wrap("carries a credential in clear text", self.room, _INDENT))
         if isinstance(row.detail, str) and row.detail:
-            yield wrap(escape(row.detail), self.room, " " * 6)
+            yield wrap(escape(row.detail), self.room, _INDENT)
         if isinstance(row.fix, str) and row.fix:
-            yield self.paint("green", wrap(f"fix: {escape(row.fix)}", self.room, " " * 6))
+            yield self.paint("green", wrap(f"fix: {escape(row.fix)}", self.room, _INDENT))
 
-    def marks(self, row: Finding) -> str:
+    def marks(self, row: Finding) -> list[str]:
         host = row.host if isinstance(row.host, str) else ""
         marks = [f"{row.transport} {escape(host)}".rstrip()]
         if row.scope != "user":
@@ -149,11 +157,7 @@ class _Page:
             marks.append("not read this time")
         if not isinstance(row.kind, str):
             marks.append(row.definition_sha256[:12])
-        text = self.paint("dim", f"  ({', '.join(marks)})")
-        secret = (
-            self.paint("yellow", "  carries a credential in clear text") if row.secret_in_definition else ""
-        )
-        return text + secret
+        return marks
 
     def approved(self) -> Iterator[str]:
         rows = self.status.mcp_approved
@@ -176,7 +180,7 @@ class _Page:
         for row in rows:
             words, advice = REASONS[row.reason]
             yield wrap(f"{self.where(row)}: {words}{_place(row)}.", self.room, "  ")
-            yield wrap(advice, self.room, " " * 6)
+            yield wrap(advice, self.room, _INDENT)
         yield ""
 
     def where(self, row: Skipped) -> str:
@@ -201,7 +205,8 @@ class _Page:
         else:
             found = _count(status.mcp_drift_total, "finding")
             style = "red" if status.mcp_drift_total else "yellow" if status.skipped else "green"
-            yield f"{self.paint(style, found)}: {read}{unread}."
+            line = wrap(f"{found}: {read}{unread}.", self.room, "")
+            yield line.replace(found, self.paint(style, found), 1)
         missing = "; ".join(_NOT_COVERED[name] for name in cover.not_covered)
         yield self.paint("dim", wrap(f"Not covered by any scan of a home: {missing}.", self.room, ""))
 
