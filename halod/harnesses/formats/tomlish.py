@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TOML to data.
+
+Floats are `Number` as written; integers are `Number` of their decimal value, because tomli hands over no
+text of them (`0x1F` becomes `31`; Codex refuses numbers among arguments anyway); dates and times become
+their ISO text. Invalid UTF-8, duplicate tables and keys, and integers of more than 4,300 digits are
+malformed.
+"""
+
+from typing import Final
+
+import tomli
+
+from halod.harnesses.formats.base import Malformed, Number, TooLarge, strict_text
+
+BYTES: Final = 4 << 20  # about two seconds at worst
+
+
+def decode_toml(data: bytes | bytearray) -> object:
+    """Decode a TOML file.
+
+    Raises:
+        TooLarge: more than 4 MiB.
+        Malformed: it does not parse or is nested too deep.
+    """
+    if len(data) > BYTES:
+        raise TooLarge
+    line = column = 0
+    try:
+        return _plain(tomli.loads(strict_text(data), parse_float=Number))
+    except tomli.TOMLDecodeError as error:
+        line, column = error.lineno, error.colno
+    except (ValueError, RecursionError):
+        pass
+    raise Malformed(line, column)
+
+
+def _plain(value: object) -> object:
+    """Replace what JSON has no kind for; as deep as tomli lets a document be."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, (str, bool)):
+        return value
+    return Number(value) if isinstance(value, int) else str(value)
