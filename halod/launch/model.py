@@ -66,7 +66,8 @@ class Launch(msgspec.Struct, frozen=True):
     bin         the program named beside the package (`npx -p P BIN`, `uvx --from P BIN`, `pipx run --spec P BIN`)
     args        what follows the package or image: the program's own arguments
     env_keys    every environment key that reaches the program: the entry's, an env wrapper's, the image's `-e`
-    unsafe_env  (flag, key) for each unsafe key among env_keys, whatever the outcome: what `env` may answer
+    unsafe_env  (flag, key) for each unsafe key among env_keys, whatever the outcome: what `env` may answer.
+                SSE_URL of a bridge is here although `flags` has nothing for it (launch case bridge-16)
     registries  what is named as registry or index, in options or environment, one for each cause of a
                 `registry-override` and as written (no URL: ""): a listed mirror answers when all are listed
     mounts      (source, target) of each mount of a container; the target is normalised, and `/` when it cannot
@@ -106,8 +107,8 @@ class UrlParts(msgspec.Struct, frozen=True):
 
     `host` is lower-case ASCII (A-label), IPv6 in brackets; `port` is None when none or the default is written.
     `path` is normalised, never empty. `query` and `fragment` are None when absent (an empty `?` is "").
-    `comparable` is False when the URL has parts but must have no canonical form (userinfo, a variable in the query,
-    plain http beyond loopback, ws): drift is still told from the parts. A fragment stays in the canonical
+    `comparable` is False when the URL has parts but must have no canonical form (userinfo, a variable in the
+    query, plain http beyond loopback, ws): drift is still told from the parts. A fragment stays in the canonical
     form, so that a URL with one equals no pin.
     """
 
