@@ -28,8 +28,8 @@ example:
         package: {type: npm, identifier: "@playwright/mcp", version: "1.0"}
         ring: [canary]
   $ halo validate
-  halos.yaml:5:62: version: for npm "1.0" is a range; write all three numbers, such as 1.2.0
-  halos.yaml:6:9: server: unknown key "ring"; did you mean "rings"?
+  halos.yaml:5:68: version: for npm "1.0" is a range; write all three numbers, such as 1.2.0
+  halos.yaml:6:7: server: unknown key "ring"; did you mean "rings"?
   halos.yaml: 2 faults
 
 Exit codes: 0 the policy is valid (there may be warnings), 2 it is not, or it cannot be read.

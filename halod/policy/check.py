@@ -68,6 +68,8 @@ class Checker:
             self.add(node, f"{what}: holds the invisible character U+{ord(hidden[0]):04X}")
         elif not node.text.strip():
             self.add(node, f"{what}: must not be empty")
+        elif node.text != node.text.strip():
+            self.add(node, f"{what}: must not begin or end with a blank")
         elif len(node.text) > limit:
             self.add(node, f"{what}: is longer than {limit} characters")
         else:

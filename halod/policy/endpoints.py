@@ -11,13 +11,11 @@ Invariants:
 import re
 
 from halod.launch.model import UrlParts
-from halod.launch.urls import canonical_url, parse_url
+from halod.launch.urls import canonical_url, is_loopback, parse_url
+from halod.launch.words import has_placeholder
 from halod.policy.check import Checker
 from halod.policy.yamlpos import Node, shown
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-
-_VARIABLE = re.compile(r"[${}<>]")
 _AUTHORITY = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)")
 _HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+")
 
@@ -72,7 +70,7 @@ def read_host(c: Checker, node: Node, what: str = "host") -> str | None:
 def _fault(text: str, parts: UrlParts | None) -> str:
     """Say what a pin must not have, in the author's terms, or nothing."""
     authority = _AUTHORITY.match(text)
-    if _VARIABLE.search(text):
+    if has_placeholder(text):
         return "must not hold a variable or placeholder"
     if authority is None:
         return "expected an https URL, such as https://mcp.acme.example/mcp"
@@ -91,6 +89,6 @@ def _authority_fault(authority: str, parts: UrlParts | None) -> str:
 
 def _scheme_fault(scheme: str, parts: UrlParts | None) -> str:
     if scheme == "http":
-        beyond = parts is not None and parts.host not in LOOPBACK
+        beyond = parts is not None and not is_loopback(parts.host)
         return "must be https; http is for a loopback host only" if beyond else ""
     return "" if scheme == "https" else f"must be https, not {shown(scheme)}"

@@ -10,6 +10,7 @@ Invariants:
 from datetime import date
 
 from halod.launch.urls import parse_url
+from halod.launch.versions import same_version
 from halod.policy.check import Fields, key_node, nearest
 from halod.policy.load import MCP_KEYS, OWN_KEYS
 from halod.policy.model import Deny, Entry, Policy, Problem
@@ -117,7 +118,7 @@ def _denies(deny: Deny, entry: Entry) -> bool:
         return (
             package is not None
             and (denied.type, denied.identifier) == (package.type, package.identifier)
-            and denied.version in {"", package.version}
+            and (not denied.version or same_version(denied.type, denied.version, package.version))
             and denied.sha256 in {"", package.sha256}
         )
     if deny.definition_sha256:

@@ -148,7 +148,7 @@ def read(data: bytes) -> Document:
     return Document(builder.root, builder.problems)
 
 
-class _StructureLost(Exception):  # noqa: N818 - not an error of its own: the problem is already recorded
+class _StructureLost(Exception):
     """The rest of the events would say nothing: stop here."""
 
 
