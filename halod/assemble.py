@@ -3,9 +3,9 @@
 
 Invariants:
 
-1. An answer is hostile. Each value is held to its vocabulary, its form, or what the redaction would give; the
-   first one outside costs the whole answer, which becomes one skipped row `worker-invalid`. The other accounts
-   go on.
+1. An answer is hostile. Each value is held to its vocabulary, its form, or what the redaction would give; one
+   that is outside costs the whole answer, which becomes one skipped row `worker-invalid`. The other accounts go
+   on.
 2. `user`, `file`, `detail` and `fix` are made here, from the account, the table of locations and the policy:
    a worker cannot word them.
 3. Pure: no clock, no host name, no file. The caller hands all of it in as a Machine.
@@ -20,6 +20,7 @@ import msgspec
 from halod import __version__
 from halod.drift import FLAGS, NOTES, Kind, Note, Verdict, words
 from halod.harnesses import LOCATIONS, display
+from halod.harnesses.dialect import Location
 from halod.policy.model import Policy, Registry
 from halod.roles.answer import Answer, Gap, Row
 from halod.status import (
@@ -85,8 +86,9 @@ class _Rubbish(Exception):
 class _Rules:
     """What an answer may say, for one policy and one way of showing names."""
 
-    def __init__(self, registry: Registry | None, *, reveal: bool) -> None:
+    def __init__(self, registry: Registry | None, locations: tuple[Location, ...], *, reveal: bool) -> None:
         self.registry = registry
+        self.locations = locations
         self.reveal = reveal
         self.ids: frozenset[str] = frozenset()
         self.approving: frozenset[str] = frozenset()
@@ -102,11 +104,11 @@ class _Rules:
         for gap in answer.gaps:
             self._gap(gap)
         for location, parts in answer.read:
-            self._place(location, parts)
+            self._place(location, parts, whole=True)
         _require(0 <= answer.files <= _MOST)
 
     def _row(self, row: Row) -> None:
-        self._place(row.location, row.parts)
+        self._place(row.location, row.parts, whole=True)
         _require(self._is_name(row.name))
         _require(is_sha256(row.sha256))
         _require(is_host(row.host) if row.transport == "http" else not row.host)
@@ -123,15 +125,21 @@ class _Rules:
 
     def _gap(self, gap: Gap) -> None:
         if gap.location >= 0:
-            self._place(gap.location, gap.parts)
+            self._place(gap.location, gap.parts, whole=False)
         else:
             _require(gap.location == -1 and not gap.parts and gap.reason == "home-unavailable")
         _require(not gap.server or (gap.reason == "malformed-entry" and self._is_name(gap.server)))
         _require(0 <= gap.line <= _MOST and 0 <= gap.column <= _MOST)
         _require(not gap.errno or gap.errno in _ERRNO_NAMES)
 
-    def _place(self, location: int, parts: tuple[str, ...]) -> None:
-        _require(0 <= location < len(LOCATIONS))
+    def _place(self, location: int, parts: tuple[str, ...], *, whole: bool) -> None:
+        """A part for each wildcard; of a folder that could not be listed, those known until then."""
+        _require(0 <= location < len(self.locations))
+        wild = [name for name in self.locations[location].path.split("/") if "*" in name]
+        _require(len(parts) == len(wild) if whole else len(parts) <= len(wild))
+        _require(
+            all(name == "**" or (part and "/" not in part) for name, part in zip(wild, parts, strict=False))
+        )
         if self.reveal:
             pieces = [piece for part in parts if part for piece in part.split("/")]
             _require(all(piece not in {"", ".", ".."} and clean(piece) == piece for piece in pieces))
@@ -153,15 +161,18 @@ def assemble(
     *,
     policy: Policy | None = None,
     registry: Registry | None = None,
+    extra: tuple[Location, ...] = (),
     reveal: bool = False,
 ) -> Status:
     """Make the status of one cycle.
 
-    Without a registry the status is an inventory. `reveal` says that the workers did not redact names: only
+    Without a registry the status is an inventory. `extra` are the locations that settings add, numbered after
+    `LOCATIONS`, as the workers had them. `reveal` says that the workers did not redact names: only
     for an account that looks at its own files on its own terminal.
     """
-    rules = _Rules(registry, reveal=reveal)
-    made = _Rows(registry)
+    locations = LOCATIONS + extra
+    rules = _Rules(registry, locations, reveal=reveal)
+    made = _Rows(registry, locations)
     for account in accounts:
         made.add(account, rules)
     inventory = registry is None
@@ -197,8 +208,9 @@ def assemble(
 class _Rows:
     """The rows of the status while they are gathered."""
 
-    def __init__(self, registry: Registry | None) -> None:
+    def __init__(self, registry: Registry | None, locations: tuple[Location, ...]) -> None:
         self.registry = registry
+        self.locations = locations
         self.findings: list[Finding] = []
         self.skipped: list[Skipped] = []
         self.counts: dict[tuple[str, str, str], int] = {}
@@ -225,20 +237,21 @@ class _Rows:
         for row in answer.rows:
             self.definitions += row.projects
             if row.kind == "approved":
-                key = (LOCATIONS[row.location].harness, row.entry, user)
+                key = (self.locations[row.location].harness, row.entry, user)
                 self.counts[key] = self.counts.get(key, 0) + row.projects
             else:
-                self.findings.append(_finding(user, row, self.registry))
-        self.skipped.extend([_skipped(user, gap) for gap in answer.gaps])
+                self.findings.append(_finding(user, row, self.locations[row.location], self.registry))
+        for gap in answer.gaps:
+            location = self.locations[gap.location] if gap.location >= 0 else None
+            self.skipped.append(_skipped(user, gap, location))
 
     def approved(self) -> Iterable[Approved]:
         for (harness, entry, user), count in self.counts.items():
             yield Approved(harness=harness, id=entry, user=user, count=count)
 
 
-def _finding(user: str, row: Row, registry: Registry | None) -> Finding:
+def _finding(user: str, row: Row, location: Location, registry: Registry | None) -> Finding:
     """Make a finding, or an inventory row when there is no registry."""
-    location = LOCATIONS[row.location]
     judged: dict[str, Any] = {}
     if registry is not None and row.kind not in {"approved", "inventory"}:
         verdict = Verdict(
@@ -255,7 +268,7 @@ def _finding(user: str, row: Row, registry: Registry | None) -> Finding:
         judged = {"kind": row.kind, "detail": clean(detail), "fix": clean(fix)}
     return Finding(
         harness=location.harness,
-        file=_file(row.location, row.parts),
+        file=clean(display(location, row.parts), FILE_LIMIT),
         server=row.name,
         transport=row.transport,
         host=row.host or msgspec.UNSET,
@@ -269,19 +282,14 @@ def _finding(user: str, row: Row, registry: Registry | None) -> Finding:
     )
 
 
-def _skipped(user: str, gap: Gap) -> Skipped:
-    known = gap.location >= 0
+def _skipped(user: str, gap: Gap, location: Location | None) -> Skipped:
     return Skipped(
         user=user,
-        harness=LOCATIONS[gap.location].harness if known else "",
-        file=_file(gap.location, gap.parts) if known else "",
+        harness=location.harness if location is not None else "",
+        file=clean(display(location, gap.parts), FILE_LIMIT) if location is not None else "",
         reason=gap.reason,
         server=gap.server or msgspec.UNSET,
         line=gap.line or msgspec.UNSET,
         column=gap.column or msgspec.UNSET,
         errno=gap.errno or msgspec.UNSET,
     )
-
-
-def _file(location: int, parts: tuple[str, ...]) -> str:
-    return clean(display(location, parts), FILE_LIMIT)

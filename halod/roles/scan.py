@@ -16,6 +16,7 @@ import msgspec
 from halod.definition import Definition, FileRef
 from halod.drift import FLAGS, Judge, Verdict, judge_worse
 from halod.harnesses import read_home
+from halod.harnesses.dialect import Location
 from halod.harnesses.model import Found, Reading, Unread
 from halod.home import Home
 from halod.launch import whatwg_host
@@ -29,27 +30,34 @@ from halod.status import NAME_LIMIT, NotCovered, Reason, clean, file_part, hashe
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """What a scan needs beside the home: the `payload` of its Job.
 
-    `judge` is None for an inventory. `harnesses` are the ids to read, None for all. `reveal` shows the names
-    that the user chose: only for an account that looks at its own files on its own terminal.
+    `judge` is None for an inventory. `harnesses` are the ids to read, None for all. `extra` are the locations
+    that settings add. `reveal` shows the names that the user chose: only for an account that looks at its own
+    files on its own terminal.
     """
 
     judge: Judge | None = None
     harnesses: frozenset[str] | None = None
+    extra: tuple[Location, ...] = ()
     reveal: bool = False
 
     @classmethod
     def of(
-        cls, registry: Registry | None, harnesses: frozenset[str] | None = None, *, reveal: bool = False
+        cls,
+        registry: Registry | None,
+        harnesses: frozenset[str] | None = None,
+        *,
+        extra: tuple[Location, ...] = (),
+        reveal: bool = False,
     ) -> "Task":
         """Make the task that compares with `registry`, made ready once for all accounts."""
         judge = None if registry is None else Judge(registry)
-        return cls(judge=judge, harnesses=harnesses, reveal=reveal)
+        return cls(judge=judge, harnesses=harnesses, extra=extra, reveal=reveal)
 
 
 def scan_home(home: Home, job: Job) -> Answer:
     """Read one home and answer for it."""
     task = job.payload if isinstance(job.payload, Task) else Task()
-    reading = read_home(home, harnesses=task.harnesses)
+    reading = read_home(home, harnesses=task.harnesses, extra=task.extra)
     return answer(reading, task)
 
 

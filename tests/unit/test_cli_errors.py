@@ -28,7 +28,7 @@ def raising(error):
 
 def test_an_exit_code_is_passed_on(capsys):
     """A command that ends well says nothing here."""
-    assert ends(lambda words: len(words), "ab") == 2
+    assert ends(len, "ab") == 2
     assert capsys.readouterr().err == ""
 
 
@@ -61,7 +61,7 @@ def test_a_fault_shows_its_type_only(capsys, monkeypatch, error):
 
 @pytest.mark.parametrize(("end", "code"), [(SystemExit(), 0), (SystemExit(3), 3), (SystemExit("CANARY"), 2)])
 def test_system_exit(capsys, end, code):
-    """argparse ends by SystemExit: its number counts, its text is not shown."""
+    """Argparse ends by SystemExit: its number counts, its text is not shown."""
     assert ends(raising(end)) == code
     assert "CANARY" not in "".join(capsys.readouterr())
 
