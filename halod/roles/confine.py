@@ -96,6 +96,12 @@ class System:
         """Install the system call filter; False when there is none for this system. Raises OSError."""
         return seccomp.install(self._filter)
 
+    def answer(self, data: bytes) -> None:
+        """Write all of an answer. Raises OSError."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(ANSWER_FD, rest) :]
+
 
 def reset_signals() -> None:
     """Give every signal that has a Python handler its default action, and unblock all."""

@@ -7,7 +7,7 @@ Invariants:
 2. Afterwards the process holds no capability and its bounding set is empty, whatever its uid is.
 3. A way back to root is tried, and finding one is an error.
 
-`system` is the module `os`; tests hand in a recorder.
+`system` is the module `os`, `kernel` the module `libc`; tests hand in recorders.
 """
 
 import errno
@@ -59,7 +59,7 @@ def _set(uid: int, gid: int, system: ModuleType) -> None:
         raise StillPrivileged("ids")
 
 
-def drop_bounding_set() -> None:
+def drop_bounding_set(kernel: ModuleType = libc) -> None:
     """Drop every capability from the bounding set. Raises OSError.
 
     EPERM (a container's root without CAP_SETPCAP) is let pass: the set counts at an exec only, and a worker
@@ -67,24 +67,24 @@ def drop_bounding_set() -> None:
     """
     for capability in range(_CAPABILITIES):
         try:
-            libc.prctl(libc.PR_CAPBSET_DROP, capability)
+            kernel.prctl(libc.PR_CAPBSET_DROP, capability)
         except OSError as error:
             if error.errno in (errno.EINVAL, errno.EPERM, errno.ENOSYS):
                 return
             raise
 
 
-def drop_capabilities() -> None:
+def drop_capabilities(kernel: ModuleType = libc) -> None:
     """Empty every capability set of this process and read back. Nothing to do where there are none."""
     try:
-        libc.prctl(libc.PR_CAP_AMBIENT, libc.PR_CAP_AMBIENT_CLEAR_ALL)
+        kernel.prctl(libc.PR_CAP_AMBIENT, libc.PR_CAP_AMBIENT_CLEAR_ALL)
     except OSError as error:
         if error.errno == errno.ENOSYS:
             return
         if error.errno != errno.EINVAL:  # kernels before 4.3 have no ambient set
             raise
-    libc.drop_capabilities()
-    if libc.capabilities():
+    kernel.drop_capabilities()
+    if kernel.capabilities():
         raise StillPrivileged("capabilities")
 
 

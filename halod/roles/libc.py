@@ -27,9 +27,9 @@ def _missing(*_arguments: object) -> int:
     return -1
 
 
-def _bind() -> tuple[Call, Call, Call, Call]:
+def bind(platform: str = sys.platform) -> tuple[Call, Call, Call, Call]:
     """Give libc's prctl, syscall, capget and capset."""
-    if sys.platform != "linux":
+    if platform != "linux":
         return _missing, _missing, _missing, _missing
     libc = ctypes.CDLL(None, use_errno=True)
     word = ctypes.c_ulong
@@ -39,7 +39,7 @@ def _bind() -> tuple[Call, Call, Call, Call]:
     return libc.prctl, libc.syscall, libc.capget, libc.capset
 
 
-_prctl, _syscall, _capget, _capset = _bind()
+_prctl, _syscall, _capget, _capset = bind()
 
 # Version 3 of the capability interface: two 32-bit halves, each effective, permitted, inheritable
 # (capget(2), linux/capability.h).

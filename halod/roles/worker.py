@@ -21,7 +21,7 @@ import msgspec
 from halod.accounts import Account
 from halod.home import Absent, Home, Refused
 from halod.roles.answer import Answer
-from halod.roles.confine import ANSWER_FD, System
+from halod.roles.confine import System
 from halod.roles.limits import MIB, Limits
 
 # Exit codes, read by the supervisor.
@@ -139,14 +139,6 @@ def _work(job: Job, start: Start) -> int:
         return HOME_UNAVAILABLE
     filtered = system.seccomp()
     answer = start.scan(home, job)
-    if not (locked and filtered):
-        answer = msgspec.structs.replace(answer, sandbox="partial")
-    send(msgspec.msgpack.encode(answer))
+    sandbox = "full" if locked and filtered else "partial"
+    system.answer(msgspec.msgpack.encode(msgspec.structs.replace(answer, sandbox=sandbox)))
     return DONE
-
-
-def send(data: bytes, descriptor: int = ANSWER_FD) -> None:
-    """Write all of an answer to its pipe. Raises OSError."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]

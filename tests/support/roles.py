@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Help for tests of forked code: run a function in a child of its own, and homes of a throw-away account.
+
+A worker is measured for coverage in two ways. Its steps run one by one in `in_child`, which hands what the
+child covered back to the parent; the order of the steps runs in the test process with a recorder in place of
+`System`. Nothing is measured in a fully confined worker: it could not write its figures anywhere.
+"""
+
+import os
+import pickle
+import select
+import time
+
+import coverage
+
+UID = 12345
+GID = 12345
+
+
+def in_child(work, *, keep=None):
+    """Run `work(*keep)` in a forked child and give what it returns, which must pickle.
+
+    `keep`, a list, receives the descriptor of the result pipe: for work that closes descriptors.
+    Raises AssertionError with the child's own words when the work raises.
+    """
+    reader, writer = os.pipe()
+    if keep is not None:
+        keep.append(writer)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            try:
+                result = True, work()
+            except BaseException as error:
+                result = False, f"{type(error).__name__}: {error}"
+            _write(writer if not keep else keep[-1], pickle.dumps((result, _covered())))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    data = _read(reader)
+    os.close(reader)
+    assert os.waitpid(pid, 0)[1] == 0
+    (well, result), covered = pickle.loads(data)
+    _merge(covered)
+    assert well, result
+    return result
+
+
+def _collector():
+    measuring = coverage.Coverage.current()
+    return None if measuring is None else measuring._collector
+
+
+def _covered():
+    collector = _collector()
+    return {} if collector is None else {name: list(lines) for name, lines in collector.data.items()}
+
+
+def _merge(covered):
+    collector = _collector()
+    for name, lines in covered.items():
+        collector.data.setdefault(name, set()).update(lines)
+
+
+def _write(descriptor, data):
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _read(descriptor):
+    data = b""
+    while chunk := os.read(descriptor, 65536):
+        data += chunk
+    return data
+
+
+def make_home(parent, uid=UID, gid=GID, name="home"):
+    """Make a home with one file, reachable for its account although pytest's directories are private."""
+    home = parent / name
+    home.mkdir()
+    (home / ".claude.json").write_text('{"mcpServers": {"CANARY-name": {"command": "CANARY-command"}}}')
+    if os.geteuid() == 0:
+        os.chown(home, uid, gid)
+        os.chown(home / ".claude.json", uid, gid)
+        step = parent
+        while str(step) not in ("/", "/tmp"):
+            os.chmod(step, step.stat().st_mode | 0o011)
+            step = step.parent
+    return str(home)
+
+
+def descriptors():
+    """Give the open descriptors of this process."""
+    return sorted(int(name) for name in os.listdir("/dev/fd") if is_open(int(name)))
+
+
+def is_open(descriptor):
+    """Whether a descriptor is open: the one that made a listing is not any more."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def children():
+    """Give the process ids of this process's children, zombies too."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat") as stat:
+                    fields = stat.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == os.getpid():
+                found.append(int(name))
+    return found
+
+
+def wait_until(condition, seconds=10.0):
+    """Poll a condition until it holds; fail after a deadline."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "condition did not come true"
+        select.select([], [], [], 0.005)
