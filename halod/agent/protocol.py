@@ -2,8 +2,8 @@
 """What supervisor and agent say to each other over their socket pair.
 
 A frame is four bytes of length (big-endian) and one msgpack message, at most MAX_FRAME bytes. Messages are
-the types below and nothing else; a frame that is too long or does not decode means that the other side is broken,
-and ends the connection. Policy, scan options and workers' answers cross as opaque bytes, so that the
+the types below and nothing else; a frame that is too long or does not decode means that the other side is
+broken, and ends the connection. Policy, scan options and workers' answers cross as opaque bytes, so that the
 supervisor, which alone may change its uid, parses neither a policy nor anything a home holds (design 2).
 """
 
