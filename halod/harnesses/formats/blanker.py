@@ -15,7 +15,7 @@ _COMMENT: Final = re.compile(
     rb'(?:[^"/]++|' + _STRING + rb"|/(?![/*]))*+((//)[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+(\*/)?)", re.DOTALL
 )
 _COMMA: Final = re.compile(rb'(?:[^",]++|' + _STRING + rb"|,(?![ \t\r\n]*+[\]}]))*+,", re.DOTALL)
-_TEXT: Final = re.compile(rb"[^\r\n]++")
+_SPACES: Final = bytes(code if code in b"\r\n" else 0x20 for code in range(256))
 
 
 def blank(data: bytes | bytearray) -> bytearray:
@@ -30,17 +30,14 @@ def blank(data: bytes | bytearray) -> bytearray:
     at = 0
     while match := _COMMENT.match(data, at):
         at = match.end()
-        start = match.start(1)
-        if not (match[2] or match[3]):
+        comment, line, closed = match.groups()
+        start = at - len(comment)
+        if not (line or closed):
             raise Malformed(*position(data, start))
-        out[start:at] = _TEXT.sub(_spaces, match[1])
+        out[start:at] = comment.translate(_SPACES)
     source = bytes(out)
     at = 0
     while match := _COMMA.match(source, at):
         at = match.end()
         out[at - 1] = 0x20
     return out
-
-
-def _spaces(match: re.Match[bytes]) -> bytes:
-    return b" " * len(match[0])

@@ -109,7 +109,7 @@ class _Reading:
                     break
         else:
             if len(self.data) <= TOLERANT_BYTES:
-                return decode_whole(self._unmasked(self.data))
+                return decode_whole(self._unmasked(self.data[len(BOM) :] if self.bom else self.data))
         raise Malformed(line, column)
 
     def _position(self, message: str) -> tuple[int, int]:
@@ -129,7 +129,7 @@ class _Reading:
         r"""Put the marker in place of the backslash of every `\ud` (and of `\\`, to tell them apart)."""
         if b"\\ud" not in self.data and b"\\uD" not in self.data:
             return False
-        marker = next((bytes([code]) for code in _MARKERS if code not in self.data), b"")
+        marker = next((bytes([code]) for code in _MARKERS if self._is_free(code)), b"")
         if not marker:
             return False
         data = _writable(self.data)
@@ -142,6 +142,11 @@ class _Reading:
             start = stop
         self.data, self.marker = data, marker
         return True
+
+    def _is_free(self, code: int) -> bool:
+        """Tell whether a byte is nowhere in the file, nor written as an escape that a key would show."""
+        spellings = b"%c" % code, b"\\u%04x" % code, b"\\u%04X" % code
+        return not any(spelling in self.data for spelling in spellings)
 
     def _replace_invalid(self, message: str) -> bool:
         """Replace invalid UTF-8 by U+FFFD: msgspec checks it in the keys of a `*` level only."""
