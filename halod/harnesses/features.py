@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What else in an entry can run code or redirect: names only (design 4).
+
+A feature keeps a definition from being approved, so a key counts only where its value can change what runs or
+whom the harness talks to.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from halod.definition import Feature
+
+# Objects of an entry that set up how the harness signs in.
+_AUTH_OBJECTS: Final = ("oauth", "auth", "oidc", "authorization")
+_TLS_OFF: Final = ("ssl_verify", "sslVerify", "verifySsl", "verify_ssl", "tlsVerify", "rejectUnauthorized")
+_TLS_OTHER: Final = ("caBundlePath", "ca_bundle", "caCert", "proxy")
+
+
+def features(entry: Mapping[str, object]) -> frozenset[Feature]:
+    """Name the features of one entry; `entry` may hold more than the harness reads."""
+    found: set[Feature] = set()
+    if entry.get("headersHelper"):
+        found.add("headers-helper")
+    if entry.get("envFile"):
+        found.add("env-file")
+    if entry.get("sandboxEnabled") is False:
+        found.add("sandbox-off")
+    if _debugs(entry.get("dev")):
+        found.add("inline-code")
+    if _tls_off(entry) or _tls_off(entry.get("requestOptions")) or _rerouted(entry.get("requestOptions")):
+        found.add("tls-off")
+    if any(_names_endpoint(entry.get(key)) for key in _AUTH_OBJECTS):
+        found.add("auth-endpoint")
+    return frozenset(found)
+
+
+def _debugs(dev: object) -> bool:
+    """VS Code's `dev.debug` names a debugger, with a path of its own, that starts the server."""
+    return isinstance(dev, dict) and bool(dev.get("debug"))
+
+
+def _tls_off(value: object) -> bool:
+    return isinstance(value, dict) and any(value.get(key) is False for key in _TLS_OFF)
+
+
+def _rerouted(options: object) -> bool:
+    """Continue's request options can send everything through a proxy and trust another authority."""
+    return isinstance(options, dict) and any(options.get(key) for key in _TLS_OTHER)
+
+
+def _names_endpoint(value: object) -> bool:
+    """Say whether a sign-in object names a server of its own; where the answer comes back to is none."""
+    if not isinstance(value, dict):
+        return False
+    for key, setting in value.items():
+        word = key.lower()
+        if (
+            "redirect" in word
+            or "callback" in word
+            or word in {"tokens", "clientinformation", "discoverystate"}
+        ):
+            continue
+        if isinstance(setting, str) and ("://" in setting or "issuer" in word) and setting:
+            return True
+        if _names_endpoint(setting):
+            return True
+    return False

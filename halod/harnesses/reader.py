@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a home to a `Reading`: every file of every location, its entries, and the harnesses' own switches.
+
+Invariants:
+
+1. Each file, entry and harness fails alone: what cannot be read is an `Unread`, the rest goes on (design 4).
+2. A harness reports the definitions of one file once, by whatever paths it reaches it; every harness that
+   lists the file reports its own.
+3. Definitions of one file come in the order of its entries; equal names keep their order.
+"""
+
+import posixpath
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from halod.definition import Scope
+from halod.harnesses import claude, desktop, jetbrains, opencode, openhands, plugins, tables
+from halod.harnesses.database import read_database
+from halod.harnesses.dialect import Location, Place
+from halod.harnesses.entries import Origin, Unusable, read_entry
+from halod.harnesses.model import Found, Reading, Unread
+from halod.harnesses.scan import ABSENT, Scan, Source, switch
+from halod.harnesses.switches import SWITCHES
+from halod.harnesses.table import LOCATIONS
+from halod.harnesses.tables import Contents, Slot
+from halod.harnesses.values import texts
+from halod.home import Home, Refused
+
+_READ_ROLES = frozenset({"user", "legacy", "plugin", "agent", "shared"})
+
+
+def read_home(
+    home: Home,
+    *,
+    harnesses: frozenset[str] | None = None,
+    extra: tuple[Location, ...] = (),
+    sleep: Callable[[float], object] = time.sleep,
+) -> Reading:
+    """Read every definition of a home.
+
+    Args:
+        home: the opened home; it is read, never written.
+        harnesses: only these harness ids; None for all.
+        extra: locations that settings add; they are numbered after `LOCATIONS`.
+        sleep: waits seconds, once and for a tenth of one at most: a file that is blank is read again then.
+
+    Raises nothing for what a home may hold.
+    """
+    scan = Scan(home, LOCATIONS + extra, sleep)
+    sources = [source for number in _numbers(scan, harnesses) for source in scan.sources(number)]
+    scan.fetch(sources)
+    for source in sources:
+        _READERS[source.location.place.reader](scan, source)
+    for harness, apply in SWITCHES.items():
+        if harnesses is None or harness in harnesses:
+            apply(scan)
+    return scan.reading
+
+
+def _numbers(scan: Scan, harnesses: frozenset[str] | None) -> Iterable[int]:
+    """Give the locations to read; paths without wildcard first, so that a refused folder is told by one."""
+    wanted = [
+        number
+        for number, location in enumerate(scan.locations)
+        if location.role in _READ_ROLES
+        and not location.place.pointed
+        and (harnesses is None or location.harness in harnesses)
+    ]
+    return sorted(wanted, key=lambda number: "*" in scan.locations[number].path)
+
+
+def _tables(scan: Scan, source: Source) -> None:
+    """Read a file whose tables are where its location says."""
+    document = scan.load(source)
+    if document is None:
+        return
+    location = source.location
+    stem = source.parts[-1].rpartition(".")[0] if source.parts else ""
+    if location.role == "plugin" and isinstance(document, dict) and isinstance(document.get("name"), str):
+        scan.labels[source.file] = document["name"]
+    new = take(scan, source, tables.contents(document, location.place, location.dialect, stem=stem))
+    if location.place.shadow and scan.exists(location.place.shadow[2:]):
+        for found in new:
+            switch(found, on=False)
+
+
+def take(scan: Scan, source: Source, contents: Contents) -> list[Found]:
+    """Make definitions of the entries of a document."""
+    if contents.wrong:
+        scan.reading.unread.append(Unread(source.file, "malformed"))
+    location = source.location
+    place = location.place
+    new: list[Found] = []
+    for slot in contents.slots:
+        if slot.name in place.reserved:
+            continue
+        scope: Scope = "project" if slot.table.startswith("/projects/") else location.scope
+        origin = Origin(location.harness, source.file, scope, location.dialect)
+        try:
+            found = read_entry(slot.name, slot.entry, origin)
+        except Unusable:
+            scan.reading.unread.append(Unread(source.file, "malformed-entry", server=slot.name))
+            continue
+        if found is not None:
+            switch(found, on=slot.table not in place.dead and not _is_off(slot, place))
+            new.append(found)
+    scan.reading.found += new
+    return new
+
+
+def _is_off(slot: Slot, place: Place) -> bool:
+    """Say whether the list of switched-off names beside a table has the slot's name.
+
+    Where a location has a table per project, only a project's own list decides about the project's servers.
+    """
+    if not place.off or ("*" not in slot.table and any("*" in table for table in place.tables)):
+        return False
+    return slot.name in texts(slot.parent.get(place.off))
+
+
+def _opencode(scan: Scan, source: Source) -> None:
+    _take(scan, source, opencode.contents)
+
+
+def _desktop(scan: Scan, source: Source) -> None:
+    _take(scan, source, lambda document: desktop.contents(document, source))
+
+
+def _openhands(scan: Scan, source: Source) -> None:
+    _take(scan, source, openhands.contents)
+
+
+def _jetbrains(scan: Scan, source: Source) -> None:
+    _take(scan, source, jetbrains.contents)
+
+
+def _take(scan: Scan, source: Source, contents: Callable[[object], Contents]) -> None:
+    document = scan.load(source)
+    if document is not None:
+        take(scan, source, contents(document))
+
+
+def _database(scan: Scan, source: Source) -> None:
+    """Read an SQLite database and its write-ahead log, which may be absent (design 3.9)."""
+    location = source.location
+
+    def parse(data: bytes | bytearray) -> Contents:
+        log = scan.open(source.path + "-wal")
+        if isinstance(log, Refused):
+            raise log
+        return read_database(location.tables[0], data, log.data if log else None, location.dialect)
+
+    contents = scan.load(source, parse)
+    if isinstance(contents, Contents):
+        take(scan, source, contents)
+
+
+def _manifest(scan: Scan, source: Source) -> None:
+    """Read a plugin's manifest: `mcpServers` is a map, a path, or a list of both."""
+    document = scan.load(source)
+    if isinstance(document, dict):
+        _bring(scan, source, document.get("mcpServers"), plugins.folder(source), source.parts)
+    elif document not in (None, []):
+        scan.reading.unread.append(Unread(source.file, "malformed"))
+
+
+def _bring(scan: Scan, source: Source, value: object, root: str, parts: tuple[str, ...]) -> list[Found]:
+    """Take what a plugin's `mcpServers` says. A path is read only inside the plugin's own folder, `root`."""
+    new: list[Found] = []
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, dict):
+            inner = item.get("mcpServers")
+            servers = inner if isinstance(inner, dict) and len(item) == 1 else item
+            slots = [Slot(str(name), entry, "/mcpServers", item) for name, entry in servers.items()]
+            new += take(scan, source, Contents(slots))
+        elif isinstance(item, str):
+            _follow(scan, source, plugins.named(scan, source, root, parts, item))
+        elif item is not None:
+            scan.reading.unread.append(Unread(source.file, "malformed"))
+    return new
+
+
+def _follow(scan: Scan, source: Source, target: Source | None) -> None:
+    """Read a file of a plugin that its manifest points to."""
+    if target is None:
+        scan.reading.not_covered.add(plugins.PLUGIN_SOURCES)
+    elif target.path.endswith(plugins.BUNDLES):
+        if scan.exists(target.path):
+            scan.reading.unread.append(Unread(target.file, "opaque"))
+    elif scan.blocked(posixpath.dirname(target.path)) != ABSENT:
+        scan.fetch([target])
+        _tables(scan, target)
+
+
+def _skill(scan: Scan, source: Source) -> None:
+    """Read a skill's servers: only a skill with a plugin manifest is loaded as a plugin (harnesses.md 1)."""
+    if scan.exists(plugins.folder(source) + "/.claude-plugin/plugin.json"):
+        _tables(scan, source)
+
+
+def _opaque(scan: Scan, source: Source) -> None:
+    """Tell that a program stands where a config should: it is never run or guessed at (design 4)."""
+    if scan.exists(source.path):
+        scan.reading.unread.append(Unread(source.file, "opaque"))
+
+
+def _catalogue(scan: Scan, source: Source) -> None:
+    """Read a marketplace's catalogue: only entries that stand for an installed plugin's manifest."""
+    for brought in claude.catalogue(scan, source, scan.load(source)):
+        for found in _bring(scan, source, brought.value, brought.root, brought.parts):
+            switch(found, on=brought.on)
+
+
+_READERS: Final[dict[str, Callable[[Scan, Source], None]]] = {
+    "tables": _tables,
+    "opencode": _opencode,
+    "manifest": _manifest,
+    "catalogue": _catalogue,
+    "skill": _skill,
+    "desktop": _desktop,
+    "opaque": _opaque,
+    "database": _database,
+    "jetbrains": _jetbrains,
+    "openhands": _openhands,
+}

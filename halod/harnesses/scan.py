@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of one scan of a home: which paths are there, their files, their documents, what could not be read.
+
+Invariants:
+
+1. Every file is opened through `Home` and at most once, but for the one more look that design 3.4 and 3.7 ask
+   for. What does not parse, cannot be opened or cannot be listed costs itself only, and is told once.
+2. Nothing of a file leaves a document but through `model` types.
+"""
+
+import posixpath
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from halod.definition import FileRef
+from halod.harnesses.dialect import Location
+from halod.harnesses.formats import Malformed, TooLarge, decode
+from halod.harnesses.model import Found, Reading, Unread
+from halod.home import Absent, File, Home, Refused
+
+BLANK_WAIT = 0.1  # seconds: a file of zero bytes may be in the middle of being written (design 3.7)
+ABSENT = "/absent"  # an answer of `blocked`; no path in a home begins with a slash
+
+Parser = Callable[[bytes | bytearray], object]
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One file that a location names: the location's number, the path, and what the wildcards matched."""
+
+    number: int
+    location: Location
+    path: str
+    parts: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> FileRef:
+        """How the file is named outside the scan."""
+        return FileRef(self.number, self.parts)
+
+    def __repr__(self) -> str:
+        """Give the type's name only: names of folders are the user's text."""
+        return "<Source>"
+
+
+class Scan:
+    """One scan: see the module. `sleep` waits a number of seconds."""
+
+    def __init__(self, home: Home, locations: tuple[Location, ...], sleep: Callable[[float], object]) -> None:
+        self.home = home
+        self.locations = locations
+        self.reading = Reading()
+        self.labels: dict[FileRef, str] = {}
+        """The name that an extension's manifest gives itself."""
+        self.documents: dict[str, object] = {}
+        """The decoded files of locations without wildcard, by path."""
+        self._sleep: Callable[[float], object] | None = sleep
+        self._walks: dict[str, str | None] = {"": None}
+        self._files: dict[str, File | Refused | None] = {}
+        self._spent: dict[str, tuple[int, int]] = {}
+        self._told: set[tuple[str, str]] = set()
+        self._seen: set[tuple[object, ...]] = set()
+        self._counted: set[tuple[int, int]] = set()
+        self._uses: dict[str, int] = {}
+
+    # What is there
+
+    def blocked(self, directory: str) -> str | None:
+        """Say what keeps a directory from being walked: None for nothing, ABSENT, or the part that does.
+
+        The part is the path of the first component that cannot be walked.
+        """
+        if directory in self._walks:
+            return self._walks[directory]
+        parent = posixpath.dirname(directory)
+        answer = self.blocked(parent)
+        if answer is None:
+            try:
+                answer = None if self.home.exists(directory) else ABSENT
+            except Refused:
+                answer = parent
+        self._walks[directory] = answer
+        return answer
+
+    def exists(self, path: str) -> bool:
+        """Say whether a path is there; False where that cannot be told."""
+        if self.blocked(posixpath.dirname(path)) is not None:
+            return False
+        try:
+            return self.home.exists(path)
+        except Refused:
+            return False
+
+    def sources(self, number: int) -> Iterator[Source]:
+        """Give the files of a location that are there, as far as directories tell. What is refused is told."""
+        location = self.locations[number]
+        pattern = location.path[2:]
+        fixed = fixed_part(pattern)
+        if self.blocked(fixed) == ABSENT:
+            return
+        if "*" not in pattern:
+            yield Source(number, location, pattern)
+            return
+        for match in self.home.match(pattern):
+            source = Source(number, location, match.path, match.parts)
+            if match.refused:
+                self.refuse(source, Refused(match.refused, match.errno))
+            else:
+                yield source
+
+    # Files and documents
+
+    def fetch(self, sources: list[Source]) -> None:
+        """Read the files of all sources; the blank ones once more, after one wait for all of them."""
+        blank = []
+        for source in sources:
+            if source.path in self._spent:
+                continue
+            found = self.open(source.path)
+            if isinstance(found, File):
+                self._uses[source.path] = self._uses.get(source.path, 0) + 1
+                if is_blank(found):
+                    blank.append(source.path)
+        if blank:
+            self._wait()
+            for path in dict.fromkeys(blank):
+                self._reopen(path)
+
+    def open(self, path: str) -> File | Refused | None:
+        """Read a file once; None when it is absent."""
+        if path not in self._files:
+            try:
+                self._files[path] = self.home.read(path)
+            except Absent:
+                self._files[path] = None
+            except Refused as refusal:
+                self._files[path] = refusal
+        return self._files[path]
+
+    def _reopen(self, path: str) -> None:
+        try:
+            self._files[path] = self.home.reread(path)
+        except Absent:
+            self._files[path] = None
+        except Refused as refusal:
+            self._files[path] = refusal
+
+    def _wait(self) -> None:
+        """Wait once per scan, however many files are blank (design 3.7)."""
+        sleep, self._sleep = self._sleep, None
+        if sleep is not None:
+            sleep(BLANK_WAIT)
+
+    def load(self, source: Source, parse: Parser | None = None) -> object:
+        """Decode a source's file, by its format or with `parse`. Gives None, told where it must be, when there is nothing to read.
+
+        A harness that reaches one file by two paths gets it once: the second time gives None.
+        """
+        identity = self._spent.get(source.path)
+        if identity is None:
+            found = self.open(source.path)
+            if found is None:
+                return None
+            if isinstance(found, Refused):
+                self.refuse(source, found)
+                return None
+            identity = (found.device, found.inode)
+        location = source.location
+        key = (location.harness, identity, location.tables, location.place.reader, id(location.dialect))
+        if key in self._seen:
+            self.reading.read.append(source.file)
+            return None
+        self._seen.add(key)
+        return self._decode(source, identity, parse or _by_format(source))
+
+    def _decode(self, source: Source, identity: tuple[int, int], parse: Parser) -> object:
+        try:
+            document = self._parse(source, parse)
+        except Refused as refusal:
+            self.refuse(source, refusal)
+            return None
+        except Malformed as fault:
+            reason = "too-large" if isinstance(fault, TooLarge) else "malformed"
+            self.reading.unread.append(Unread(source.file, reason, line=fault.line, column=fault.column))
+            return None
+        except Absent:
+            return None
+        self._counted.add(identity)
+        self.reading.files = len(self._counted)
+        self.reading.read.append(source.file)
+        if not source.parts:
+            self.documents[source.path] = document
+        return document
+
+    def _parse(self, source: Source, parse: Parser) -> object:
+        """Decode; a file that does not parse and changed within the last second is read once more."""
+        found = self._take(source.path)
+        try:
+            return _parsed(found, parse)
+        except Malformed:
+            if not found.recent:
+                raise
+        return _parsed(self.home.reread(source.path), parse)
+
+    def _take(self, path: str) -> File:
+        """Give a file to a decoder, which may spoil it: a copy while another source needs the bytes too."""
+        found = self._files.pop(path, None)
+        if not isinstance(found, File):
+            return self.home.reread(path)
+        identity = (found.device, found.inode)
+        left = self._uses.get(path, 1) - 1
+        self._uses[path] = left
+        if left > 0:
+            self._files[path] = found
+            return File(found.data[:], found.device, found.inode, found.recent)
+        self._spent[path] = identity
+        return found
+
+    def state(self, path: str, harness: str) -> object:
+        """Give the document of a state file (`~/...`) of a harness, read when first asked for; {} for none."""
+        relative = path[2:]
+        if relative in self.documents:
+            return self.documents[relative]
+        for number, location in enumerate(self.locations):
+            if location.path == path and location.harness == harness:
+                document = self.side(Source(number, location, relative))
+                return self.documents.setdefault(relative, document)
+        raise KeyError(path)
+
+    def side_of(self, harness: str, path: str, parts: tuple[str, ...], *, pattern: str) -> object:
+        """Give the document of a state file that a location with wildcards names; {} for none."""
+        if path in self.documents:
+            return self.documents[path]
+        for number, location in enumerate(self.locations):
+            if location.path == pattern and location.harness == harness:
+                document = self.side(Source(number, location, path, parts))
+                return self.documents.setdefault(path, document)
+        raise KeyError(pattern)
+
+    def side(self, source: Source) -> object:
+        """Load a file that another one made necessary; {} when there is nothing in it."""
+        if self.blocked(posixpath.dirname(source.path)) == ABSENT:
+            return {}
+        self.fetch([source])
+        document = self.load(source)
+        return {} if document is None else document
+
+    # What could not be read
+
+    def refuse(self, source: Source, refusal: Refused) -> None:
+        """Tell that a path cannot be read: once per harness for all that lies behind the same directory."""
+        place = self.blocked(posixpath.dirname(source.path)) or self._cause(source.path)
+        key = (source.location.harness, place)
+        if key in self._told:
+            return
+        self._told.add(key)
+        self.reading.unread.append(Unread(source.file, refusal.reason, errno=refusal.errno))
+        if refusal.reason == "escapes-home" and source.location.scope == "plugin":
+            self.reading.not_covered.add("plugin-sources")
+
+    def _cause(self, path: str) -> str:
+        """Give the directory of a path when it is what cannot be walked, else the path."""
+        try:
+            self.home.exists(path)
+        except Refused:
+            return posixpath.dirname(path)
+        return path
+
+    def found(self, harness: str) -> Iterator[Found]:
+        """Give what was found of one harness so far."""
+        return (found for found in self.reading.found if found.definition.harness == harness)
+
+
+def _by_format(source: Source) -> Parser:
+    location = source.location
+    return lambda data: decode(location.format, data, location.tables, location.place.also)
+
+
+def _parsed(found: File, parse: Parser) -> object:
+    return {} if is_blank(found) else parse(found.data)
+
+
+def is_blank(found: File) -> bool:
+    """Say whether a file has no content: zero bytes or blanks. Looks at large files' first bytes only."""
+    return not found.data[:64].strip() and not found.data.strip()
+
+
+def fixed_part(pattern: str) -> str:
+    """Give the directory above a pattern's first wildcard, or above a path's last component."""
+    head = pattern.partition("*")[0]
+    return posixpath.dirname(head)
+
+
+def switch(found: Found, *, on: bool) -> None:
+    """Switch a definition, both halves of it, off unless `on`."""
+    for half in (found.definition, found.other):
+        if half is not None:
+            half.enabled = half.enabled and on
