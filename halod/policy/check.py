@@ -171,12 +171,9 @@ def alternatives(words: tuple[str, ...]) -> str:
 
 
 def key_node(node: Node, name: str) -> Node:
-    """Find the key `name` of a mapping, to point at; the mapping itself when it has no such key."""
-    if isinstance(node, Pairs):
-        for key, _ in node.pairs:
-            if key.text == name:
-                return key
-    return node
+    """Find the key `name` of a mapping, to point at; the node itself when it has no such key."""
+    pairs = node.pairs if isinstance(node, Pairs) else []
+    return next((key for key, _ in pairs if key.text == name), node)
 
 
 def optional_items(c: Checker, fields: Fields, name: str, of: str) -> list[Node]:

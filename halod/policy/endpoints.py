@@ -17,7 +17,7 @@ from halod.policy.check import Checker
 from halod.policy.yamlpos import Node, shown
 
 _AUTHORITY = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)")
-_HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+")
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 
 
 def read_url(c: Checker, node: Node, what: str = "url") -> tuple[str, str] | None:
@@ -37,6 +37,19 @@ def read_url(c: Checker, node: Node, what: str = "url") -> tuple[str, str] | Non
     return text, canonical
 
 
+def read_denied_url(c: Checker, node: Node) -> str | None:
+    """Read a URL that is denied: any scheme a client speaks; gives it in normal form."""
+    text = c.text(node, "url", limit=2048)
+    if text is None:
+        return None
+    parts = parse_url(text)
+    if parts is None or parts.userinfo or parts.fragment is not None or has_placeholder(text):
+        c.add(node, "url: expected a plain URL without userinfo, fragment and variables; or deny its host")
+        return None
+    query = "" if parts.query is None else f"?{parts.query}"
+    return f"{parts.scheme}://{_authority(parts)}{parts.path}{query}"
+
+
 def read_link(c: Checker, node: Node, what: str) -> str | None:
     """Read a link for people (`helpURL`): https, without userinfo; a query or fragment is fine."""
     text = c.text(node, what, limit=2048)
@@ -50,7 +63,7 @@ def read_link(c: Checker, node: Node, what: str) -> str | None:
 
 
 def read_host(c: Checker, node: Node, what: str = "host") -> str | None:
-    """Read a host alone, without scheme, port, path or wildcard; gives it as URLs are compared."""
+    """Read `host` or `host:port`, without scheme, path or wildcard; gives it as URLs are compared."""
     text = c.text(node, what, limit=253)
     if text is None:
         return None
@@ -61,10 +74,14 @@ def read_host(c: Checker, node: Node, what: str = "host") -> str | None:
     if parts is None:
         c.add(
             node,
-            f"{what}: expected a host name alone, such as mcp.evil.example (IPv6 in brackets, IDN as xn--)",
+            f"{what}: expected a host alone, such as mcp.evil.example (IPv6 in brackets, IDN as xn--)",
         )
         return None
-    return parts.host
+    return _authority(parts)
+
+
+def _authority(parts: UrlParts) -> str:
+    return parts.host if parts.port is None else f"{parts.host}:{parts.port}"
 
 
 def _fault(text: str, parts: UrlParts | None) -> str:

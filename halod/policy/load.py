@@ -40,7 +40,7 @@ class PolicyError(UsageError):
         self.problems = sorted(set(problems))
         lines = self.lines()
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-        super().__init__(lines[0] + more, advice="halo validate FILE shows every fault of a policy")
+        super().__init__(lines[0] + more, advice="halo validate shows every fault" if more else "")
 
     def lines(self) -> list[str]:
         """Give one line per fault: `file:line:column: message`."""

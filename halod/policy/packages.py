@@ -12,7 +12,7 @@ import re
 from typing import cast
 
 from halod.launch.versions import canonical_identifier, exact_version
-from halod.policy.check import Checker, Fields, key_node
+from halod.policy.check import Checker, Fields
 from halod.policy.model import Package, PackageType
 from halod.policy.yamlpos import Node, shown
 
@@ -96,8 +96,6 @@ def read_denied(c: Checker, node: Node) -> Package | None:
         version = version_text and _version(c, fields["version"], kind, version_text)
     if "sha256" in fields:
         sha256 = _digest(c, fields["sha256"], kind)
-    if kind == "oci" and "version" in fields and "sha256" not in fields:
-        c.add(key_node(node, "version"), "version: an image is denied by sha256, or whole; a tag can move")
     if kind is None or identifier is None:
         return None
     return Package(

@@ -16,7 +16,7 @@ from typing import Literal, cast
 from halod.definition import stdio_sha256
 from halod.policy.check import Checker, Fields, alternatives, key_node
 from halod.policy.commands import read_arguments, read_command
-from halod.policy.endpoints import read_host, read_link, read_url
+from halod.policy.endpoints import read_denied_url, read_host, read_link, read_url
 from halod.policy.model import Auth, Deny, Entry, Package
 from halod.policy.packages import BASE_IMAGES, read_denied, read_pin
 from halod.policy.yamlpos import Broken, Items, Node, Pairs, Text, kind, shown
@@ -92,11 +92,10 @@ def read_deny(c: Checker, node: Node) -> Deny | None:
         return None
     before = len(c.problems)
     _exactly_one(c, node, fields, DENIED, "a deny item")
-    url = read_url(c, fields["url"]) if "url" in fields else None
     deny = Deny(
         package=read_denied(c, fields["package"]) if "package" in fields else None,
         host=(read_host(c, fields["host"]) if "host" in fields else None) or "",
-        url=url[1] if url else "",
+        url=(read_denied_url(c, fields["url"]) if "url" in fields else None) or "",
         definition_sha256=_read_hash(c, fields),
         reason=_optional_text(c, fields, "reason"),
     )

@@ -13,7 +13,7 @@ from halod.launch.urls import parse_url
 from halod.launch.versions import same_version
 from halod.policy.check import Fields, key_node, nearest
 from halod.policy.load import MCP_KEYS, OWN_KEYS
-from halod.policy.model import Deny, Entry, Policy, Problem
+from halod.policy.model import Deny, Entry, Package, Policy, Problem
 from halod.policy.yamlpos import Items, Node, Pairs, Text, shown
 
 _URL_ONLY = ("headers", "auth")
@@ -42,6 +42,12 @@ def warnings(policy: Policy, root: Node, today: date) -> list[Problem]:
     nodes = _items(_fields(mcp).get("servers"))
     for entry, node in zip(policy.entries, nodes, strict=True):
         found.extend(_of_entry(policy, entry, node, today))
+    for deny, node in zip(policy.deny, _items(_fields(mcp).get("deny")), strict=True):
+        package = deny.package
+        if package is not None and package.type == "oci" and package.version and not package.sha256:
+            found.append(
+                _at(key_node(node, "package"), "denies this tag only; the image's other names are not denied")
+            )
     return sorted(found)
 
 
@@ -114,13 +120,7 @@ def _of_package(entry: Entry, node: Node, name: str) -> list[Problem]:
 def _denies(deny: Deny, entry: Entry) -> bool:
     """Whether a deny item takes back what an entry approves."""
     if deny.package is not None:
-        denied, package = deny.package, entry.package
-        return (
-            package is not None
-            and (denied.type, denied.identifier) == (package.type, package.identifier)
-            and (not denied.version or same_version(denied.type, denied.version, package.version))
-            and denied.sha256 in {"", package.sha256}
-        )
+        return entry.package is not None and _denies_package(deny.package, entry.package)
     if deny.definition_sha256:
         return deny.definition_sha256 == entry.definition_sha256
     if not entry.url:
@@ -128,7 +128,16 @@ def _denies(deny: Deny, entry: Entry) -> bool:
     if deny.url:
         return deny.url == entry.canonical_url
     parts = parse_url(entry.url)
-    return parts is not None and parts.host == deny.host
+    return parts is not None and deny.host in {parts.host, f"{parts.host}:{parts.port or 443}"}
+
+
+def _denies_package(denied: Package, package: Package) -> bool:
+    if (denied.type, denied.identifier) != (package.type, package.identifier):
+        return False
+    if not denied.version and not denied.sha256:
+        return True
+    same = bool(denied.version) and same_version(denied.type, denied.version, package.version)
+    return same or (bool(denied.sha256) and denied.sha256 == package.sha256)
 
 
 def _fields(node: Node | None) -> Fields:

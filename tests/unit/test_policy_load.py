@@ -97,6 +97,7 @@ def test_a_policy_error_says_its_first_fault_and_how_many_follow():
     assert str(caught.value) == "p.yaml:1:6: org: expected text (put it in quotes), got a number (and 1 more)"
     assert caught.value.exit_code == 2
     assert caught.value.code == "policy"
+    assert caught.value.advice == "halo validate shows every fault"
     with pytest.raises(PolicyError, match=r"^p\.yaml:1:6: org: expected text, got a list$"):
         parse(b"org: []", "p.yaml")
 

@@ -331,6 +331,10 @@ IMAGE = f"type: oci, identifier: a/b, sha256: {HASH}"
             "type: npm, identifier: a, version: 1.0.0, sha256: " + HASH,
             ["sha256: applies to oci packages only; nothing on a machine could check it for npm"],
         ),
+        (
+            f"type: oci, identifier: A/b, sha256: {HASH}",
+            ['identifier: "A/b" is not an image name such as docker.io/acme/notes-mcp'],
+        ),
         ("type: oci, identifier: a/b, sha256: abc", ['sha256: expected 64 hex digits, got "abc"']),
         ("type: oci, identifier: a/b, sha256: ", ["sha256: expected text, got nothing"]),
         (IMAGE + ", bin: x", ["bin: does not apply to an image; see args"]),
@@ -652,12 +656,19 @@ def test_deny_items():
     )
     assert deny("host: MCP.evil.example").host == "mcp.evil.example"
     assert deny("host: '[2001:db8::1]'").host == "[2001:db8::1]"
-    assert deny("url: 'https://a.example:443/x'").url == "https://a.example/x"
+    assert deny("host: 'mcp.evil.example:8443'").host == "mcp.evil.example:8443"
+    assert deny("host: 'mcp.evil.example:443'").host == "mcp.evil.example"
+    assert deny("url: 'https://A.example:443/x?'").url == "https://a.example/x?"
+    assert deny("url: 'http://a.example:81'").url == "http://a.example:81/"
+    assert deny("package: {type: oci, identifier: a/b, version: 1.0.0}").package == Package(
+        type="oci", identifier="docker.io/a/b", version="1.0.0", version_text="1.0.0"
+    )
     assert deny(f"definitionSha256: {HASH}").definition_sha256 == HASH
 
 
 NEEDS = "a deny item needs exactly one of package, host, url or definitionSha256; this one has"
-HOST = "host: expected a host name alone, such as mcp.evil.example (IPv6 in brackets, IDN as xn--)"
+NO_URL = "url: expected a plain URL without userinfo, fragment and variables; or deny its host"
+HOST = "host: expected a host alone, such as mcp.evil.example (IPv6 in brackets, IDN as xn--)"
 
 
 @pytest.mark.parametrize(
@@ -670,17 +681,18 @@ HOST = "host: expected a host name alone, such as mcp.evil.example (IPv6 in brac
         ("package: {type: npm, identifier: a, version: ^1}", 'version: "^1" is not an exact npm version, such as 1.2.0'),
         ("package: a", "package: expected a mapping, got text"),
         ("package: {type: npm}", "package: needs an identifier, the package's name"),
-        (
-            "package: {type: oci, identifier: a/b, version: 1.0.0}",
-            "version: an image is denied by sha256, or whole; a tag can move",
-        ),
         ("host: '*.evil.example'", 'host: "*.evil.example" holds a wildcard; a host is matched whole, list each one'),
         ("host: 'https://evil.example'", HOST),
-        ("host: 'evil.example:8443'", HOST),
+        ("host: 'evil.example:https'", HOST),
+        ("host: 'evil.example:99999'", HOST),
         ("host: evil.example/x", HOST),
         ("host: bücher.example", HOST),
         ("host: 12", "host: expected text (put it in quotes), got a number"),
-        ("url: 'http://a.example/'", "url: must be https; http is for a loopback host only"),
+        ("url: 'https://u@a.example/'", NO_URL),
+        ("url: 'https://a.example/#x'", NO_URL),
+        ("url: 'https://a.example/?${X}'", NO_URL),
+        ("url: a.example", NO_URL),
+        ("url: 5", "url: expected text (put it in quotes), got a number"),
         ("definitionSha256: x", 'definitionSha256: expected 64 hex digits, got "x"'),
         ("host: a.example, reason: ''", "reason: must not be empty"),
     ],

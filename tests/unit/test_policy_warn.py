@@ -104,6 +104,8 @@ def test_servers(rest: str, expected: list[str]):
         (OCI, f"package: {{type: oci, identifier: a/b, sha256: {'0' * 64}}}", False),
         (URL, "host: A.example", True),
         (URL, "host: b.example", False),
+        (URL, "host: 'a.example:443'", True),
+        (URL, "host: 'a.example:8443'", False),
         (NPM, "host: a.example", False),
         (URL, "url: 'https://a.example:443/mcp'", True),
         (URL, "url: https://a.example/", False),
@@ -114,6 +116,11 @@ def test_servers(rest: str, expected: list[str]):
 def test_what_is_approved_and_denied_at_once(rest: str, deny: str, both: bool):
     found = of_server(rest, f"  deny:\n    - {{{deny}}}\n")
     assert found == (['server "x" is also denied, and deny goes first'] if both else [])
+
+
+def test_an_image_denied_by_a_tag_is_not_denied_under_its_digest():
+    deny = "  deny:\n    - {package: {type: oci, identifier: a/b, version: 1.0.0}}\n"
+    assert of_server(NPM, deny) == ["denies this tag only; the image's other names are not denied"]
 
 
 def test_warnings_have_the_place_of_what_they_are_about():
