@@ -30,7 +30,7 @@ _CONFIG: Final = "/.claude/"
 
 
 class Brought(NamedTuple):
-    """A catalogue's entry that is live: its `mcpServers`, the plugin's folder and its parts, and its switch."""
+    """A catalogue's entry: its `mcpServers`, the plugin's folder and its parts, and its switch."""
 
     value: object
     root: str
@@ -79,7 +79,7 @@ def catalogue(scan: Scan, source: Source, document: object) -> Iterator[Brought]
 
 
 def mapped(path: str) -> str:
-    """Map an absolute path of Claude's state into the home, by the part after `/.claude/`; "" when it is not there."""
+    """Map an absolute path of Claude's state into the home, by the part after `/.claude/`; "" for another."""
     _, found, tail = path.partition(_CONFIG)
     parts = tail.split("/")
     return ".claude/" + tail if found and tail and ".." not in parts else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copilot CLI: servers are switched off by name in settings.json, plugins there and in config.json (harnesses.md 4)."""
+"""Copilot CLI: settings.json switches servers by name, and plugins as config.json does (harnesses.md 4)."""
 
 from typing import Final
 

@@ -43,7 +43,7 @@ def read_database(
 def _select(
     connection: sqlite3.Connection, table: str, wanted: tuple[str, ...]
 ) -> Iterator[tuple[object, ...]]:
-    """Give the wanted columns of every row; nothing when the table is not there (an empty or younger database)."""
+    """Give the wanted columns of every row; nothing when the table is not there (a database without any)."""
     present = columns(connection, table)
     if not present:
         return

@@ -37,10 +37,17 @@ Confidence = Literal["A", "B", "C", "D"]
 STDIO_WORDS = frozenset({"stdio", "local"})
 HTTP_WORDS = frozenset(
     {
-        "http", "remote", "sse", "streamable", "streamable-http", "streamableHttp", "streamable_http", "websocket",
+        "http",
+        "remote",
+        "sse",
+        "streamable",
+        "streamable-http",
+        "streamableHttp",
+        "streamable_http",
+        "websocket",
         "ws",
     }
-)  # fmt: skip
+)
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +84,13 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """One or more paths of a harness that are read alike; `{a,b}` stands for alternatives.
 
     `tables` are JSON-Pointer-like: `*` any key, `x[]` and `[]` list items, `/` the whole file when no other
-    table is present. `also` names what else of the file is needed. `off` is a list of switched-off names beside
-    a table. `first` takes only the first table that is present. `shadow` is a file that, when it exists, makes
-    the harness ignore this one. `migrated` is a mark that the harness left when it moved the servers away.
-    `single` allows a file that is one entry, named by the file. `reserved` are names the harness keeps for
-    itself. `pointed` places are read only where another file points to them. `dead` tables are read though the
-    harness does not: what stands there is switched off.
+    table is present. `also` names what else of the file is needed. `off` is a list of switched-off names
+    beside a table. `first` takes only the first table that is present. `single` allows a file that is one
+    entry, named by the file. `reserved` are names that the harness keeps for itself.
+
+    `shadow` is a file that, when it exists, makes the harness ignore this one. `migrated` is a mark that the
+    harness left when it moved the servers away. `dead` tables are read though the harness does not: what
+    stands there is switched off. `pointed` places are read only where another file points to them.
     """
 
     path: str
@@ -105,7 +113,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Harness(msgspec.Struct, frozen=True, kw_only=True):
-    """One AI tool: its id (harnesses.json), its name for people, its dialect and its places, in stable order."""
+    """One AI tool: its id (harnesses.json), its name for people, its dialect and its places."""
 
     id: str
     name: str
@@ -117,11 +125,13 @@ class Harness(msgspec.Struct, frozen=True, kw_only=True):
 class Location(msgspec.Struct, frozen=True, kw_only=True):
     """One path pattern of one harness, numbered by its position in `table.LOCATIONS`.
 
-    `path` starts with `~/`; `*` and `**` are its only wildcards. The other fields are those of `Place`.
+    `path` starts with `~/`; `*` and `**` are its only wildcards. `folder` is the part without `~/` above its
+    first wildcard, or above its last component. The other fields are those of `Place`.
     """
 
     harness: str
     path: str
+    folder: str
     role: Role
     format: str
     tables: tuple[str, ...]

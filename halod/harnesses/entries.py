@@ -19,7 +19,7 @@ from halod.harnesses.model import Found
 from halod.harnesses.shapes import INLINE, SHAPES
 
 
-class Unusable(Exception):  # noqa: N818 - a malformed entry is a finding of the scan, not a fault of it
+class Unusable(Exception):
     """The entry should define a server and does not: `malformed-entry`. Carries nothing."""
 
 
@@ -203,8 +203,8 @@ def _scalar(value: object) -> str | None:
 def _environment(entry: Mapping[str, object], dialect: Dialect) -> list[tuple[str, str]]:
     """Give the environment as pairs of text, in order. An odd value does not spoil the entry (case 21).
 
-    A variable whose value the file does not hold (`env_vars` of Codex, `env_keys` of Goose) has a reference to
-    itself as value, so that no rule can take it for a harmless one.
+    A variable whose value the file does not hold (`env_vars` of Codex, `env_keys` of Goose) has a reference
+    to itself as value, so that no rule can take it for a harmless one.
     """
     pairs: list[tuple[str, str]] = []
     for key in dialect.env:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gemini CLI and Qwen Code: lists of allowed and excluded names, and files that switch (harnesses.md 3 and 24).
+"""Gemini CLI and Qwen Code: lists of allowed and excluded names, files that switch (harnesses.md 3 and 24).
 
 Gemini compares names trimmed and without case, and a server of an extension also by `ext:EXTENSION:SERVER`.
-Qwen's lists hold patterns with `*` and `?`. An empty list of allowed names restricts nothing: releases differ,
-and a server must not be called off without being so.
+Qwen's lists hold patterns with `*` and `?`. An empty list of allowed names restricts nothing: releases
+differ, and a server must not be called off without being so.
 
 In `extension-enablement.json` the last override decides, `!` switches off; paths are not compared, as a home
 may be a copy (design 4).
@@ -11,7 +11,6 @@ may be a copy (design 4).
 
 import re
 from collections.abc import Callable
-from typing import Final
 
 from halod.definition import Definition, FileRef
 from halod.harnesses.model import Found
@@ -47,7 +46,7 @@ def apply_qwen(scan: Scan) -> None:
 
 
 def _server_command(scan: Scan, command: object) -> None:
-    """Report `mcp.serverCommand`, one line that Gemini splits and starts as server `mcp`: as text, unsplit."""
+    """Report `mcp.serverCommand`, a line that Gemini splits and starts as server `mcp`: as text, unsplit."""
     if type(command) is not str or not command.strip() or "\0" in command:
         return
     number = next(

@@ -13,7 +13,7 @@ Role = Literal["user", "legacy", "plugin", "agent", "state", "shared"]
 class Unread(msgspec.Struct, frozen=True):
     """A file or an entry that could not be read.
 
-    `server` is the entry's name as written (malformed-entry only); it is redacted before it leaves the worker.
+    `server` is the entry's name as written (malformed-entry only), redacted before it leaves the worker.
     `line` and `column` start at 1; 0 when unknown. `errno` is a name, for reason "error" only.
     """
 

@@ -22,11 +22,7 @@ def contents(document: object) -> Contents:
     for name, entry in table.items():
         if name == "servers" and not _is_server(entry):
             _envelope(entry, table, found)
-        elif name == "timeout" and isinstance(entry, dict) and not _is_server(entry):
-            continue
-        elif name == "timeout" and not isinstance(entry, dict):
-            continue
-        else:
+        elif name != "timeout" or _is_server(entry):
             found.slots.append(Slot(str(name), entry, "/mcp", document))
     return found
 

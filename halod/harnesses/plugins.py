@@ -39,7 +39,7 @@ def folder(source: Source) -> str:
 
 
 def named(scan: Scan, source: Source, root: str, parts: tuple[str, ...], text: str) -> Source | None:
-    """Give the file that a manifest's `text` names in a plugin's folder `root`; None for one that is not read.
+    """Give the file that a manifest's `text` names in a plugin's folder `root`; None for one not to read.
 
     Its location is the file's own where it has one, else that of all files of the plugin.
     """

@@ -9,7 +9,6 @@ Invariants:
 3. Definitions of one file come in the order of its entries; equal names keep their order.
 """
 
-import posixpath
 import time
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -20,7 +19,7 @@ from halod.harnesses.database import read_database
 from halod.harnesses.dialect import Location, Place
 from halod.harnesses.entries import Origin, Unusable, read_entry
 from halod.harnesses.model import Found, Reading, Unread
-from halod.harnesses.scan import ABSENT, Scan, Source, switch
+from halod.harnesses.scan import ABSENT, Scan, Source, parent_of, switch
 from halod.harnesses.switches import SWITCHES
 from halod.harnesses.table import LOCATIONS
 from halod.harnesses.tables import Contents, Slot
@@ -175,20 +174,20 @@ def _bring(scan: Scan, source: Source, value: object, root: str, parts: tuple[st
             slots = [Slot(str(name), entry, "/mcpServers", item) for name, entry in servers.items()]
             new += take(scan, source, Contents(slots))
         elif isinstance(item, str):
-            _follow(scan, source, plugins.named(scan, source, root, parts, item))
+            _follow(scan, plugins.named(scan, source, root, parts, item))
         elif item is not None:
             scan.reading.unread.append(Unread(source.file, "malformed"))
     return new
 
 
-def _follow(scan: Scan, source: Source, target: Source | None) -> None:
+def _follow(scan: Scan, target: Source | None) -> None:
     """Read a file of a plugin that its manifest points to."""
     if target is None:
         scan.reading.not_covered.add(plugins.PLUGIN_SOURCES)
     elif target.path.endswith(plugins.BUNDLES):
         if scan.exists(target.path):
             scan.reading.unread.append(Unread(target.file, "opaque"))
-    elif scan.blocked(posixpath.dirname(target.path)) != ABSENT:
+    elif scan.blocked(parent_of(target.path)) != ABSENT:
         scan.fetch([target])
         _tables(scan, target)
 

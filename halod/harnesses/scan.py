@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of one scan of a home: which paths are there, their files, their documents, what could not be read.
+"""The state of one scan of a home: which paths are there, their files and documents, and what is unread.
 
 Invariants:
 
@@ -8,7 +8,6 @@ Invariants:
 2. Nothing of a file leaves a document but through `model` types.
 """
 
-import posixpath
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -72,7 +71,7 @@ class Scan:
         """
         if directory in self._walks:
             return self._walks[directory]
-        parent = posixpath.dirname(directory)
+        parent = parent_of(directory)
         answer = self.blocked(parent)
         if answer is None:
             try:
@@ -84,7 +83,7 @@ class Scan:
 
     def exists(self, path: str) -> bool:
         """Say whether a path is there; False where that cannot be told."""
-        if self.blocked(posixpath.dirname(path)) is not None:
+        if self.blocked(parent_of(path)) is not None:
             return False
         try:
             return self.home.exists(path)
@@ -92,11 +91,10 @@ class Scan:
             return False
 
     def sources(self, number: int) -> Iterator[Source]:
-        """Give the files of a location that are there, as far as directories tell. What is refused is told."""
+        """Give the files of a location, as far as directories tell. What is refused is told."""
         location = self.locations[number]
         pattern = location.path[2:]
-        fixed = fixed_part(pattern)
-        if self.blocked(fixed) == ABSENT:
+        if self.blocked(location.folder) == ABSENT:
             return
         if "*" not in pattern:
             yield Source(number, location, pattern)
@@ -152,7 +150,7 @@ class Scan:
             sleep(BLANK_WAIT)
 
     def load(self, source: Source, parse: Parser | None = None) -> object:
-        """Decode a source's file, by its format or with `parse`. Gives None, told where it must be, when there is nothing to read.
+        """Decode a source's file, by its format or with `parse`; None, told where it must be, for nothing.
 
         A harness that reaches one file by two paths gets it once: the second time gives None.
         """
@@ -217,7 +215,7 @@ class Scan:
         return found
 
     def state(self, path: str, harness: str) -> object:
-        """Give the document of a state file (`~/...`) of a harness, read when first asked for; {} for none."""
+        """Give the document of a state file (`~/...`), read when first asked for; {} for none."""
         relative = path[2:]
         if relative in self.documents:
             return self.documents[relative]
@@ -239,7 +237,7 @@ class Scan:
 
     def side(self, source: Source) -> object:
         """Load a file that another one made necessary; {} when there is nothing in it."""
-        if self.blocked(posixpath.dirname(source.path)) == ABSENT:
+        if self.blocked(parent_of(source.path)) == ABSENT:
             return {}
         self.fetch([source])
         document = self.load(source)
@@ -249,7 +247,7 @@ class Scan:
 
     def refuse(self, source: Source, refusal: Refused) -> None:
         """Tell that a path cannot be read: once per harness for all that lies behind the same directory."""
-        place = self.blocked(posixpath.dirname(source.path)) or self._cause(source.path)
+        place = self.blocked(parent_of(source.path)) or self._cause(source.path)
         key = (source.location.harness, place)
         if key in self._told:
             return
@@ -263,7 +261,7 @@ class Scan:
         try:
             self.home.exists(path)
         except Refused:
-            return posixpath.dirname(path)
+            return parent_of(path)
         return path
 
     def found(self, harness: str) -> Iterator[Found]:
@@ -280,15 +278,14 @@ def _parsed(found: File, parse: Parser) -> object:
     return {} if is_blank(found) else parse(found.data)
 
 
+def parent_of(path: str) -> str:
+    """Give the directory of a path, "" for the home itself."""
+    return path.rpartition("/")[0]
+
+
 def is_blank(found: File) -> bool:
     """Say whether a file has no content: zero bytes or blanks. Looks at large files' first bytes only."""
     return not found.data[:64].strip() and not found.data.strip()
-
-
-def fixed_part(pattern: str) -> str:
-    """Give the directory above a pattern's first wildcard, or above a path's last component."""
-    head = pattern.partition("*")[0]
-    return posixpath.dirname(head)
 
 
 def switch(found: Found, *, on: bool) -> None:

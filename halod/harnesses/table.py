@@ -46,6 +46,11 @@ def expand(pattern: str) -> Iterator[str]:
         yield from expand(pattern[: found.start()] + choice + pattern[found.end() :])
 
 
+def folder_of(path: str) -> str:
+    """Give the folder above a pattern's first wildcard, or above a path's last component, without `~/`."""
+    return path.partition("*")[0].rpartition("/")[0][2:]
+
+
 def _paths(place: Place) -> Iterator[tuple[str, bool]]:
     """Give a place's paths, and whether each is one that the sources name."""
     for mark, base in (("<VSC>", _VSC), ("<CODE>", _CODE)):
@@ -67,6 +72,7 @@ def _locations(harness: Harness) -> Iterator[Location]:
             yield Location(
                 harness=harness.id,
                 path=path,
+                folder=folder_of(path),
                 role=place.role,
                 format=place.format,
                 tables=place.tables,
@@ -96,6 +102,7 @@ def extra_location(harness: str, path: str) -> Location:
     return Location(
         harness=harness,
         path=path,
+        folder=folder_of(path),
         role="user",
         format=first.format,
         tables=first.tables,

@@ -238,8 +238,8 @@ COPILOT_CLI = Harness(
 )
 
 _OPENCODE_TABLES = ("/mcp", "/mcp/servers")
-# `env`, `args` and a plain command are read too: an entry pasted in Claude's form is refused by OpenCode today,
-# but what it would launch is plain (case 14).
+# `env`, `args` and a plain command are read too: an entry pasted in Claude's form is refused by OpenCode
+# today, but what it would launch is plain (case 14).
 _OPENCODE = Dialect(
     env=("environment", "env"),
     array=True,

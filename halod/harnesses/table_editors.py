@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table, second part: editors, their extensions and desktop programs (harnesses.md 5, 7 to 14, 16, 18 to 20).
+"""The table, second part: editors, their extensions and desktop programs (harnesses.md 5, 7 to 20, 26 to 28).
 
 Only data. `<VSC>` stands for the data folder of VS Code and of everything built on it, on both systems
 (harnesses.md, "How to read it"); `table` expands it.
@@ -152,7 +152,7 @@ ROO_CODE = Harness(
 ZED = Harness(
     id="zed",
     name="Zed",
-    # `disabled` is ignored by Zed. An entry without command and URL sets up a server that an extension brings.
+    # `disabled` is ignored by Zed. An entry without command and URL sets up an extension's server.
     dialect=Dialect(types=(), enabled="enabled", shape="zed"),
     places=(
         Place(path="~/.config/zed/settings.json", format="jsonc", tables=("/context_servers",)),

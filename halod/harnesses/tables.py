@@ -109,7 +109,7 @@ def _read_value(
 def _items(
     items: list[object], table: str, parent: Mapping[str, object], dialect: Dialect, found: Contents
 ) -> None:
-    """Add the items of a list: an entry with its `name`, a map of names to entries, or (no entry) a reference.
+    """Add the items of a list: an entry with its `name`, a map of names to entries, or a reference.
 
     References are a bare name (Claude Code's agents) and `uses` (Continue's hub).
     """

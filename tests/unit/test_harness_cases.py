@@ -19,7 +19,9 @@ FOLDERS = sorted(path.parent for path in CASES.glob("*/case.json"))
 # Names that the status side shows in another form (design 8): compared without the name.
 REDACTED = {"75-odd-server-names"}
 
-pytestmark = pytest.mark.skipif(not FOLDERS, reason="the cases lie beside the checkout: ../shared/cases is absent")
+pytestmark = pytest.mark.skipif(
+    not FOLDERS, reason="the cases lie beside the checkout: ../shared/cases is absent"
+)
 
 
 def relink(home: Path) -> None:
@@ -55,7 +57,9 @@ def rows(reading: Reading) -> list[tuple[object, ...]]:
         for half in (pair.definition, pair.other):
             if half is not None:
                 path = display(LOCATIONS[half.file.location], half.file.parts)
-                found.append((half.harness, path, half.name, half.transport, half.sha256, half.scope, half.enabled))
+                found.append(
+                    (half.harness, path, half.name, half.transport, half.sha256, half.scope, half.enabled)
+                )
     return found
 
 
