@@ -9,7 +9,7 @@ Invariants:
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from halod.policy.model import Problem
 from halod.policy.yamlpos import Broken, Items, Node, Pairs, Text, is_null, kind, shown
@@ -18,6 +18,8 @@ MAX_TEXT = 500
 """Characters of any text of a policy that people are shown."""
 MAX_SUGGESTIONS = 100
 """Unknown words that get a did-you-mean: finding one is slow, and nobody reads the rest first."""
+MAX_CANDIDATES = 1000
+"""Known words among which a near one is looked for: each is compared in quadratic time."""
 
 # Control, format and bidirectional characters: invisible, so never meant, or meant to deceive.
 _INVISIBLE = re.compile(
@@ -135,7 +137,7 @@ class Checker:
                 words[word] = item
         return list(words.items())
 
-    def known(self, words: Iterable[tuple[str, Node]], known: tuple[str, ...], thing: str) -> tuple[str, ...]:
+    def known(self, words: Iterable[tuple[str, Node]], known: Collection[str], thing: str) -> tuple[str, ...]:
         """Keep the words that are known; the others are problems ("unknown ring")."""
         good = []
         for word, node in words:
@@ -145,7 +147,7 @@ class Checker:
                 self.add(node, f"unknown {thing} {shown(word)}{self.did_you_mean(word, known)}")
         return tuple(good)
 
-    def did_you_mean(self, word: str, known: tuple[str, ...], cutoff: float = 0.65) -> str:
+    def did_you_mean(self, word: str, known: Collection[str], cutoff: float = 0.65) -> str:
         """Give `; did you mean "x"?` when a known word is near, else nothing."""
         self._suggestions += 1
         if self._suggestions > MAX_SUGGESTIONS:
@@ -154,9 +156,9 @@ class Checker:
         return f"; did you mean {shown(near)}?" if near else ""
 
 
-def nearest(word: str, known: tuple[str, ...], cutoff: float = 0.65) -> str | None:
+def nearest(word: str, known: Collection[str], cutoff: float = 0.65) -> str | None:
     """Find the known word that a slip of the pen may have meant, whatever its case."""
-    if len(word) > 64:  # the comparison is quadratic
+    if len(word) > 64 or len(known) > MAX_CANDIDATES:
         return None
     import difflib  # only a policy with a fault pays for it
 

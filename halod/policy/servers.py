@@ -46,8 +46,8 @@ class Scopes:
     """The names an entry may refer to, and the ids taken so far."""
 
     def __init__(self, rings: tuple[str, ...], units: tuple[str, ...]) -> None:
-        self.rings = rings
-        self.units = units
+        self.rings = dict.fromkeys(rings)
+        self.units = dict.fromkeys(units)
         self.ids: dict[str, int] = {}
 
 
@@ -223,7 +223,7 @@ def _read_tolerate(c: Checker, fields: Fields) -> frozenset[str]:
     return frozenset(good)
 
 
-def _read_scope(c: Checker, fields: Fields, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def _read_scope(c: Checker, fields: Fields, name: str, known: dict[str, None]) -> tuple[str, ...]:
     node = fields.get(name)
     if node is None:
         return ()

@@ -182,6 +182,12 @@ def test_rings_may_be_named_in_any_script():
     assert read("rings: [früh, 先行]\n").rings == ("früh", "先行")
 
 
+def test_a_ring_among_very_many_is_found_and_a_wrong_one_gets_no_hint():
+    rings = ", ".join(f"r{n}" for n in range(2000))
+    entry = "{id: a, url: https://a.example/, rings: [r1999, r2000]}"
+    assert faults(f"rings: [{rings}]\nmcp:\n  servers: [{entry}]\n") == ['3:61: unknown ring "r2000"']
+
+
 def test_suggestions_end_after_a_while():
     found = faults("mcp: {" + ", ".join(f"server{n}: 1" for n in range(150)) + "}")
     assert sum("did you mean" in fault for fault in found) == 100
