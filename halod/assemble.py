@@ -3,9 +3,8 @@
 
 Invariants:
 
-1. An answer is hostile. Each value is held to its vocabulary, its form, or what the redaction would give; one
-   that is outside costs the whole answer, which becomes one skipped row `worker-invalid`. The other accounts go
-   on.
+1. An answer is hostile. Each value is held to its vocabulary, its form, or what the redaction would give. One
+   outside these costs the whole answer, which becomes one skipped row `worker-invalid`; other accounts go on.
 2. `user`, `file`, `detail` and `fix` are made here, from the account, the table of locations and the policy:
    a worker cannot word them.
 3. Pure: no clock, no host name, no file. The caller hands all of it in as a Machine.
@@ -271,7 +270,7 @@ def _finding(user: str, row: Row, location: Location, registry: Registry | None)
         file=clean(display(location, row.parts), FILE_LIMIT),
         server=row.name,
         transport=row.transport,
-        host=row.host or msgspec.UNSET,
+        host=row.host if row.transport == "http" else msgspec.UNSET,
         definition_sha256=row.sha256,
         user=user,
         scope=row.scope,

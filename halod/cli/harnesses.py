@@ -93,7 +93,9 @@ def _table(harnesses: "list[Harness]") -> str:
     pages = [summary]
     for harness in harnesses:
         pages.append(f"\n{paint('bold', harness.id)}\n")
-        rows = [("  " + place.path, place.role, place.confidence) for place in harness.places]
+        rows: list[tuple[str, ...]] = [
+            ("  " + place.path, place.role, place.confidence) for place in harness.places
+        ]
         pages.append(grid(rows))
     patterned = any(place.path.startswith("<") for harness in harnesses for place in harness.places)
     files = sum(len(harness.places) for harness in harnesses)
