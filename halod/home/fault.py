@@ -7,11 +7,11 @@ Neither carries a path: what a user named a file is the user's text.
 import errno
 
 
-class Absent(Exception):  # noqa: N818 - an answer, not an error: most candidate paths do not exist
+class Absent(Exception):
     """The path does not exist (ENOENT, or a component that is not a directory): not reported."""
 
 
-class Refused(Exception):  # noqa: N818 - an answer that becomes a `skipped` row
+class Refused(Exception):
     """A path that must not or cannot be read.
 
     `reason` is one of status.Reason; `errno` the errno's name when reason is "error", else "".

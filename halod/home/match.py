@@ -67,7 +67,7 @@ class Expander:
         return [found[path] for path in sorted(found)]
 
 
-class _Full(Exception):  # noqa: N818 - ends one run
+class _Full(Exception):
     """A limit of the run is reached."""
 
 

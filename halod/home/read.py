@@ -18,7 +18,7 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _RECENT = 1.0  # seconds: a file that does not parse may still be in the middle of being written (design 3.4)
 
 
-class Changed(Exception):  # noqa: N818 - a signal between this module and its caller
+class Changed(Exception):
     """The file was swapped or written to between two looks at it."""
 
 
