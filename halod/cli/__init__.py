@@ -31,6 +31,9 @@ halod COMMAND --help tells more. Exit codes of scan: 0 nothing found, 1 findings
 2 wrong usage, settings or policy, 3 no finding but something could not be read."""
 
 
+_AGAIN = "import sys; from halod.cli import main; sys.exit(main())"
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command and give its exit code; with `argv` None, that of this process.
 
@@ -54,14 +57,13 @@ def _isolate() -> None:
     dropped = {os.path.abspath(path) for path in (*given, *([] if sys.flags.safe_path else sys.path[:1]))}
     kept = {path for path in sys.path if path and os.path.abspath(path) not in dropped}
     if root in kept:
-        os.execv(sys.executable, [sys.executable, "-I", "-m", "halod", *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, "-I", "-c", _AGAIN, *sys.argv[1:]])  # noqa: S606 - itself
 
 
 def _dispatch(words: list[str]) -> int:
-    import argparse
     import importlib
 
-    from halod.cli.errors import Parser
+    from halod.cli.errors import Formatter, Parser
 
     name = words[0] if words else ""
     if name not in COMMANDS:
@@ -71,7 +73,7 @@ def _dispatch(words: list[str]) -> int:
         prog=f"halod {name}",
         description=getattr(module, "DESCRIPTION", module.HELP),
         epilog=getattr(module, "EXAMPLES", None),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Formatter,
         allow_abbrev=False,
     )
     module.configure(parser)

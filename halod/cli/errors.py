@@ -21,6 +21,15 @@ CLOSED = 141
 """Exit code when the reader of stdout went away: 128 and the number of SIGPIPE."""
 
 
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help as it is written, to the terminal's width (argparse would import shutil to learn it)."""
+
+    def __init__(self, prog: str) -> None:
+        from halod.cli.colour import width
+
+        super().__init__(prog, width=width(sys.stdout) - 2)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are ours: one line, and never a value after an unknown option."""
 
