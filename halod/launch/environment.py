@@ -12,12 +12,13 @@ Invariants:
 import re
 
 from halod.launch.paths import harmless_path
+from halod.launch.words import listed
 
 _PLAIN_KEY = re.compile(r"[!-<>-~]+")
 
-_HARMLESS = frozenset(
+_HARMLESS = listed(
     """NODE_ENV NO_COLOR FORCE_COLOR PYTHONUNBUFFERED PYTHONIOENCODING PYTHONUTF8 PYTHONDONTWRITEBYTECODE
-    GIT_TOKEN UV_PYTHON_PREFERENCE UV_NO_PROGRESS""".split()
+    GIT_TOKEN UV_PYTHON_PREFERENCE UV_NO_PROGRESS"""
 )
 _HARMLESS_PREFIXES = ("GIT_AUTHOR_", "GIT_COMMITTER_")
 

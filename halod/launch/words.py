@@ -15,6 +15,11 @@ MAX_OPERAND = 2048
 """Longest word that can name a package, an image or a program; anything longer is not looked at."""
 
 
+def listed(text: str) -> frozenset[str]:
+    """Give the blank-separated words of a table, as a set."""
+    return frozenset(text.split())
+
+
 def has_variable(word: str) -> bool:
     """Tell whether `word` holds something that a harness, a shell or a person is still to replace."""
     return _VARIABLE.search(word) is not None
