@@ -36,13 +36,13 @@ def decode_frontmatter(data: bytes | bytearray) -> object:
     try:
         return decode_yaml(block)
     except Malformed as error:
+        if not closing:
+            return {}
         fault = error
     try:
         return decode_yaml(_LOOSE.sub(_quoted, block))
     except Malformed:
-        if not closing:
-            return {}
-    raise fault
+        raise fault from None
 
 
 def _quoted(match: re.Match[bytes]) -> bytes:

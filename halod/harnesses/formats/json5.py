@@ -44,6 +44,7 @@ _NAMED: Final = {
     "0": "\0",
     **dict.fromkeys(["\n", "\r", "\r\n", "\u2028", "\u2029"], ""),  # a continued line
 }
+_SEPARATORS: Final = "\u2028".encode(), "\u2029".encode()
 _REFUSED: Final = re.compile(r"[1-9ux]")
 _LITERALS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
 
@@ -55,11 +56,13 @@ def decode_json5(data: bytes | bytearray) -> object:
         TooLarge: more than 4 MiB that are not JSON with comments.
         Malformed: it does not parse or is nested deeper than 300 levels.
     """
-    try:
-        return decode_whole(data)
-    except Malformed:
-        if len(data) > BYTES:
-            raise TooLarge from None
+    if not any(mark in data for mark in _SEPARATORS):  # in JSON5 they end a comment
+        try:
+            return decode_whole(data)
+        except Malformed:
+            pass  # it needs the wider grammar, or is broken
+    if len(data) > BYTES:
+        raise TooLarge
     return _Reader(without_bom(data).decode("utf-8", "replace")).document()
 
 
@@ -165,4 +168,4 @@ class _Reader:
             return _NAMED.get(letter, letter)
 
         plain = _ESCAPE.sub(unescape, text)
-        return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")

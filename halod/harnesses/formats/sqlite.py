@@ -21,6 +21,8 @@ from halod.harnesses.formats.wal import merge
 STEPS: Final = 20_000_000  # about a second
 _STRIDE: Final = 10_000
 _LONGEST: Final = 16 << 20  # bytes of one value or row
+# UnicodeError: a message that quotes a schema which is not UTF-8.
+_FAULTS: Final = (sqlite3.Error, UnicodeError, MemoryError, OverflowError)
 _ROWS: Final = 10_000
 _SETTINGS: Final = (
     "PRAGMA trusted_schema=0",
@@ -53,7 +55,7 @@ def open_database(database: bytes | bytearray, log: bytes | bytearray | None = N
         del image
         _harden(connection)
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except (sqlite3.Error, MemoryError, OverflowError):
+    except _FAULTS:
         connection.close()
     else:
         return connection
@@ -68,7 +70,7 @@ def rows(connection: sqlite3.Connection, query: str) -> list[tuple[object, ...]]
     """
     try:
         found: list[tuple[object, ...]] = connection.execute(query).fetchmany(_ROWS + 1)
-    except (sqlite3.Error, MemoryError, OverflowError):
+    except _FAULTS:
         found = []
     else:
         if len(found) <= _ROWS:

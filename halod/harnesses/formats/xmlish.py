@@ -10,7 +10,7 @@ declaration says.
 from typing import Any, Final
 from xml.parsers import expat
 
-from halod.harnesses.formats.base import Malformed, TooLarge
+from halod.harnesses.formats.base import Malformed, TooLarge, without_bom
 
 DEPTH: Final = 400
 BYTES: Final = 2 << 20  # about two seconds at worst
@@ -25,7 +25,7 @@ def decode_xml(data: bytes | bytearray) -> object:
     """
     if len(data) > BYTES:
         raise TooLarge
-    if not data.strip():
+    if not without_bom(data).strip():
         return {}
     line = column = 0
     try:
