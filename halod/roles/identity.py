@@ -20,7 +20,7 @@ from halod.roles import libc
 _CAPABILITIES = 64  # two 32-bit words; the kernel says EINVAL after the last one that it knows
 
 
-class StillPrivileged(Exception):  # noqa: N818 - a state, named like Absent and Refused
+class StillPrivileged(Exception):
     """The process kept, or could regain, a right that it should have lost."""
 
 

@@ -310,7 +310,9 @@ def _exit_descriptor(pid: int) -> int:
 
 
 def pause(pool: Pool) -> None:
-    """Wait until a step of the pool is due."""
+    """Wait until a step of the pool is due; not at all when it has nothing to do."""
+    if not pool.busy:
+        return
     poll = select.poll()
     for descriptor in pool.descriptors():
         poll.register(descriptor, select.POLLIN)

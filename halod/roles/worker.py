@@ -72,14 +72,19 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def open(self) -> Home:
-        """Open the home, in the worker. Raises Refused."""
-        return Home.open(
+        """Open the home, in the worker. Raises Refused; PermissionError when it may not be searched.
+
+        A home that cannot be searched is one row, not one for each file that might be in it.
+        """
+        home = Home.open(
             self.home,
             uid=self.uid,
             max_file_bytes=self.max_file_bytes,
             link_roots=self.link_roots,
             trusted_links=self.trusted_links,
         )
+        os.lstat(".", dir_fd=home.fd)
+        return home
 
     @property
     def needs_landlock(self) -> bool:
