@@ -24,8 +24,8 @@ _Names = tuple[str, ...]
 def apply_gemini(scan: Scan) -> None:
     """Switch Gemini's servers; `mcp.serverCommand` is a server too."""
     settings = mapping(mapping(scan.documents.get(".gemini/settings.json")).get("mcp"))
-    _server_command(scan, settings.get("serverCommand"))
     found = list(scan.found("gemini-cli"))
+    _server_command(scan, settings.get("serverCommand"))
     if found:
         state = mapping(scan.state("~/.gemini/mcp-server-enablement.json", "gemini-cli"))
         switches = {_plain(name): mapping(value).get("enabled") is not False for name, value in state.items()}

@@ -187,6 +187,7 @@ CONTINUE = Harness(
             role="legacy",
             format="jsonc",
             tables=("/mcpServers[]", "/experimental/modelContextProtocolServers[]"),
+            dialect=Dialect(shape="cline"),
             confidence="D",
         ),
     ),

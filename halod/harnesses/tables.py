@@ -12,6 +12,8 @@ import msgspec
 from halod.harnesses.dialect import Dialect, Place
 
 _NOTHING: Final[Mapping[str, object]] = {}
+_Held = tuple[object, Mapping[str, object]]
+"""A value and the mapping that holds it."""
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -36,97 +38,97 @@ class Contents(msgspec.Struct):
 
 def contents(document: object, place: Place, dialect: Dialect, *, stem: str = "") -> Contents:
     """Give the entries of a document. `stem` names the one entry of a file that is an entry itself."""
-    if document is None or document == []:
-        return Contents([])
+    walk = _Walk(place, dialect)
     if isinstance(document, list) and "/[]" in place.tables:
-        found = Contents([])
-        _items(document, "/[]", _NOTHING, dialect, found)
-        return found
-    if not isinstance(document, dict):
-        return Contents([], wrong=True)
-    if (
-        place.single
-        and _is_entry(document, dialect)
-        and not any(_present(document, t) for t in place.tables if t != "/")
-    ):
-        return Contents([Slot(stem, document, "/", _NOTHING)])
-    found = Contents([])
-    present = False
-    for table in place.tables:
-        if table == "/" or (present and place.first):
-            continue
-        present = _read_table(document, table, dialect, found) or present
-    if not present and "/" in place.tables:
+        walk.items(document, "/[]", _NOTHING)
+    elif isinstance(document, dict):
+        walk.document(document, stem)
+    else:
+        walk.found.wrong = document not in (None, [])
+    return walk.found
+
+
+class _Walk:
+    """One walk over a document: see `contents`."""
+
+    __slots__ = ("dialect", "found", "place")
+
+    def __init__(self, place: Place, dialect: Dialect) -> None:
+        self.place = place
+        self.dialect = dialect
+        self.found = Contents([])
+
+    def document(self, document: Mapping[str, object], stem: str) -> None:
+        """Add the entries of all tables; the file itself is one when no other table is present."""
+        present = False
+        for table in self.place.tables:
+            if table != "/" and not (present and self.place.first):
+                present = self.table(document, table) or present
+        if present or "/" not in self.place.tables:
+            return
+        if self.place.single and self.is_entry(document):
+            self.found.slots.append(Slot(stem, document, "/", _NOTHING))
+            return
         # Notes such as `$schema` stand beside the servers of a map without a wrapper.
         bare = {key: value for key, value in document.items() if not (key.startswith("$") and _scalar(value))}
-        _read_value(bare, "/", _NOTHING, dialect, found)
-    return found
+        self.value(bare, "/", _NOTHING)
+
+    def table(self, document: Mapping[str, object], table: str) -> bool:
+        """Add the entries at a pointer; say whether anything was there, be it empty."""
+        places: list[_Held] = [(document, _NOTHING)]
+        for step in table.removesuffix("[]").removeprefix("/").split("/"):
+            places = list(self.step(places, step))
+        for value, parent in places:
+            self.value(value, table, parent)
+        return bool(places)
+
+    def step(self, places: list[_Held], step: str) -> Iterator[_Held]:
+        for value, _ in places:
+            if not isinstance(value, dict):
+                self.found.wrong = self.found.wrong or value not in (None, [])
+            elif step == "*":
+                yield from ((item, value) for item in value.values())
+            elif step in value:
+                yield value[step], value
+
+    def value(self, value: object, table: str, parent: Mapping[str, object]) -> None:
+        """Add the entries of a table: a map, or a list if there should be one or all items could be entries."""
+        if isinstance(value, dict):
+            self.found.slots += (Slot(str(name), entry, table, parent) for name, entry in value.items())
+        elif isinstance(value, list) and (
+            table.endswith("[]") or all(isinstance(item, dict) for item in value)
+        ):
+            self.items(value, table, parent)
+        elif value is not None:
+            self.found.wrong = True
+
+    def items(self, items: list[object], table: str, parent: Mapping[str, object]) -> None:
+        """Add the items of a list: an entry with its `name`, or a map of names to entries.
+
+        References are no entries: a bare name in an agent's list (Claude Code), `uses` (Continue's hub).
+        """
+        slots = self.found.slots
+        for number, item in enumerate(items):
+            if isinstance(item, dict) and item:
+                if "uses" in item:
+                    continue
+                if "name" not in item and not self.is_entry(item):
+                    slots += (Slot(str(name), entry, table, parent) for name, entry in item.items())
+                    continue
+                name = item.get("name")
+                slots.append(
+                    Slot(name if isinstance(name, str) and name else str(number), item, table, parent)
+                )
+            elif self.place.role != "agent" or type(item) is not str:
+                slots.append(Slot(str(number), item, table, parent))
+
+    def is_entry(self, value: Mapping[str, object]) -> bool:
+        """Say whether a mapping is an entry, not a map of names to entries."""
+        if self.dialect.shape == "cline" and isinstance(value.get("transport"), dict):
+            return True
+        keys = (*self.dialect.command, *self.dialect.urls)
+        return any(value.get(key) is not None and not isinstance(value[key], dict) for key in keys)
 
 
 def _scalar(value: object) -> bool:
     return value is None or isinstance(value, (str, bool, int, float))
-
-
-def _present(document: Mapping[str, object], table: str) -> bool:
-    return table.removesuffix("[]").split("/")[1] in document
-
-
-def _read_table(document: Mapping[str, object], table: str, dialect: Dialect, found: Contents) -> bool:
-    """Add the entries at a pointer; say whether anything was there, be it empty."""
-    places: list[tuple[object, Mapping[str, object]]] = [(document, _NOTHING)]
-    for step in table.removesuffix("[]").removeprefix("/").split("/"):
-        places = list(_step(places, step, found))
-    for value, parent in places:
-        _read_value(value, table, parent, dialect, found)
-    return bool(places)
-
-
-def _step(
-    places: list[tuple[object, Mapping[str, object]]], step: str, found: Contents
-) -> Iterator[tuple[object, Mapping[str, object]]]:
-    for value, _ in places:
-        if not isinstance(value, dict):
-            found.wrong = found.wrong or value not in (None, [])
-        elif step == "*":
-            yield from ((item, value) for item in value.values())
-        elif step in value:
-            yield value[step], value
-
-
-def _read_value(
-    value: object, table: str, parent: Mapping[str, object], dialect: Dialect, found: Contents
-) -> None:
-    if value is None:
-        return
-    if isinstance(value, dict):
-        found.slots += (Slot(str(name), entry, table, parent) for name, entry in value.items())
-    elif isinstance(value, list) and (table.endswith("[]") or all(isinstance(item, dict) for item in value)):
-        _items(value, table, parent, dialect, found)
-    else:
-        found.wrong = True
-
-
-def _items(
-    items: list[object], table: str, parent: Mapping[str, object], dialect: Dialect, found: Contents
-) -> None:
-    """Add the items of a list: an entry with its `name`, a map of names to entries, or a reference.
-
-    References are a bare name (Claude Code's agents) and `uses` (Continue's hub).
-    """
-    for number, item in enumerate(items):
-        if isinstance(item, str) or (isinstance(item, dict) and "uses" in item):
-            continue
-        if not isinstance(item, dict) or not item:
-            found.slots.append(Slot(str(number), item, table, parent))
-        elif _is_entry(item, dialect) or "name" in item:
-            name = item.get("name")
-            label = name if isinstance(name, str) and name else str(number)
-            found.slots.append(Slot(label, item, table, parent))
-        else:
-            found.slots += (Slot(str(name), entry, table, parent) for name, entry in item.items())
-
-
-def _is_entry(value: Mapping[str, object], dialect: Dialect) -> bool:
-    """Say whether a mapping is an entry, not a map of names to entries."""
-    keys = (*dialect.command, *dialect.urls)
-    return any(value.get(key) is not None and not isinstance(value[key], dict) for key in keys)
