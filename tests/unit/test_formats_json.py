@@ -208,6 +208,12 @@ def test_position_of_an_error_in_characters(data, where):
         assert place(error) == where
 
 
+def test_big_broken_file_that_is_wanted_whole_is_malformed():
+    with pytest.raises(Malformed) as error:
+        decode("json", b'{"a":x' + b" " * TOLERANT_BYTES, ("/",))
+    assert place(error) == (1, 6)
+
+
 def test_position_in_a_big_file():
     lines = (
         b'{"mcpServers":{},\n"h":"' + b"x" * PRUNE_BYTES + b'",\n"caf\xc3\xa9": oops}' + b" " * TOLERANT_BYTES
@@ -242,6 +248,7 @@ def test_position_in_a_big_file():
         (("/a/*/x", "/a/k/y"), b'{"a":{"k":{"y":1,"z":2}},"b":1}', {"a": {"k": {"y": "1", "z": "2"}}}),
         (("/a", "component[X]"), b'{"a":1,"b":2}', {"a": "1"}),
         ((), b'{"a":1,"b":2}', {"a": "1", "b": "2"}),
+        (("/a[]", "/b[]"), b'{"a":[1],"b":{"c":1}}', {"a": ["1"], "b": {}}),
         (CLAUDE, b'{"projects":null}', {"projects": None}),
         (CLAUDE, b'{"projects":[1],"mcpServers":"s"}', {"projects": [], "mcpServers": "s"}),
         (CLAUDE, b'{"projects":{"/a":[1],"/b":"s","/c":{"mcpServers":[2],"h":0}}}', {"projects": {"/a": [], "/b": "s", "/c": {"mcpServers": ["2"]}}}),

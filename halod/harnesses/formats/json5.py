@@ -9,6 +9,7 @@ Invariants: linear (possessive patterns, each character is matched once); at mos
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from halod.harnesses.formats.base import Malformed, Number, TooLarge, without_bom
@@ -17,8 +18,7 @@ from halod.harnesses.formats.json_whole import decode_whole
 DEPTH: Final = 300
 BYTES: Final = 4 << 20  # read in Python: about a second
 _GAP: Final = r"(?:[\s\ufeff]++|//[^\n\r\u2028\u2029]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+"
-_SKIP: Final = re.compile(_GAP)
-_TOKEN: Final = re.compile(
+_TOKEN: Final = (
     _GAP
     + r"""(?:
     (?P<mark>[{}\[\]:,])
@@ -30,10 +30,9 @@ _TOKEN: Final = re.compile(
       ))(?![\w$\\.])
     | (?P<word>(?:[^\W\d]|[$]|\\u[0-9a-fA-F]{4})(?:[\w$\u200c\u200d]|\\u[0-9a-fA-F]{4})*+)
     | (?P<end>\Z)
-    )""",
-    re.DOTALL | re.VERBOSE,
+    )"""
 )
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
+_ESCAPE: Final = r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))"
 _NAMED: Final = {
     "b": "\b",
     "f": "\f",
@@ -45,7 +44,7 @@ _NAMED: Final = {
     **dict.fromkeys(["\n", "\r", "\r\n", "\u2028", "\u2029"], ""),  # a continued line
 }
 _SEPARATORS: Final = "\u2028".encode(), "\u2029".encode()
-_REFUSED: Final = re.compile(r"[1-9ux]")
+_REFUSED: Final = frozenset("123456789ux")
 _LITERALS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
 
 
@@ -66,14 +65,21 @@ def decode_json5(data: bytes | bytearray) -> object:
     return _Reader(without_bom(data).decode("utf-8", "replace")).document()
 
 
+@lru_cache(maxsize=1)
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Compile token, gap and escape when the first file needs them: two milliseconds that few scans need."""
+    return re.compile(_TOKEN, re.DOTALL | re.VERBOSE), re.compile(_GAP), re.compile(_ESCAPE, re.DOTALL)
+
+
 class _Reader:
     """A place in a text; every method reads one thing and stands behind it."""
 
-    __slots__ = ("at", "text")
+    __slots__ = ("at", "escape", "skip", "text", "token")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.token, self.skip, self.escape = _patterns()
 
     def document(self) -> object:
         """Read the one value and the end of the text."""
@@ -84,9 +90,9 @@ class _Reader:
         return value
 
     def _next(self) -> re.Match[str]:
-        token = _TOKEN.match(self.text, self.at)
+        token = self.token.match(self.text, self.at)
         if not token:
-            gap = _SKIP.match(self.text, self.at)
+            gap = self.skip.match(self.text, self.at)
             raise self._at(gap.end() if gap else self.at)
         self.at = token.end()
         return token
@@ -163,9 +169,9 @@ class _Reader:
                 return chr(int(code, 16))
             letter = escape[3]
             digit_follows = text[escape.end() : escape.end() + 1].isdecimal()
-            if _REFUSED.match(letter) or (letter == "0" and digit_follows):
+            if letter in _REFUSED or (letter == "0" and digit_follows):
                 raise self._wrong(token)
             return _NAMED.get(letter, letter)
 
-        plain = _ESCAPE.sub(unescape, text)
+        plain = self.escape.sub(unescape, text)
         return plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
