@@ -197,7 +197,7 @@ _AMBIGUOUS: Final = frozenset(
         "ASIA",
     }
 )
-_DRAWN: Final = r"(?=[A-Za-z0-9_.=-]*[0-9A-Z])[A-Za-z0-9_.=-]{10}"
+_DRAWN: Final = r"(?=[A-Za-z0-9_.=-]{0,64}[0-9A-Z])[A-Za-z0-9_.=-]{10}"
 _TOKEN: Final = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     + "|".join(re.escape(prefix) for prefix in KNOWN_TOKEN_PREFIXES if prefix not in _AMBIGUOUS)

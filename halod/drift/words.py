@@ -111,11 +111,8 @@ class _Case:
 
     def denied(self) -> tuple[str, str]:
         """Rule 0. `entry` is the position in the deny list; its reason is the organisation's text."""
-        position, deny = self.verdict.entry, self.registry.deny
-        known = (
-            position.isascii() and position.isdecimal() and len(position) < 7 and int(position) < len(deny)
-        )
-        reason = deny[int(position)].reason if known else ""
+        reasons = {str(at): deny.reason for at, deny in enumerate(self.registry.deny)}
+        reason = reasons.get(self.verdict.entry, "")
         what = {
             "denied-package": "what it runs",
             "denied-host": "the host it leads to",
@@ -168,10 +165,9 @@ class _Case:
 
     def url_differs(self, entry: Entry) -> tuple[str, str]:
         found = [_DIFFERENCES[name] for name in URL_DIFFERENCES if name in self.flags]
-        differing = f" with {_listing(found)}" if found else " in another spelling"
-        return f"the approved URL of {entry.id}{differing}; the registry pins {pin(entry)}", self.change(
-            entry
-        )
+        differing = f"with {_listing(found)}" if found else "in another spelling"
+        bridge = "a bridge to " if self.transport == "stdio" else ""
+        return f"{bridge}the approved URL of {entry.id} {differing}; {_pinned(entry)}", self.change(entry)
 
     def unsafe(self, entry: Entry) -> tuple[str, str]:
         flags = _listing(self.flags) or "something unsafe"

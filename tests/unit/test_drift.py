@@ -53,7 +53,9 @@ def test_a_hash_pin_goes_before_a_package_pin():
     """Rule 1 comes first: @latest is approved by its hash though the package has an exact pin."""
     latest = stdio("npx", "-y", "@acme/tools@latest")
     by_hash = Entry(id="old", definition_sha256=latest.sha256)
-    verdict = judged(launch(outcome="identified-unpinned", version=None), npm_entry(), by_hash, definition=latest)
+    verdict = judged(
+        launch(outcome="identified-unpinned", version=None), npm_entry(), by_hash, definition=latest
+    )
     assert (verdict.kind, verdict.entry) == ("approved", "old")
 
 
@@ -64,7 +66,9 @@ def test_a_hash_pin_approves_a_url():
     assert (verdict.kind, verdict.entry) == ("approved", "ide")
 
 
-@pytest.mark.parametrize("outcome", ["unidentifiable", "launcher-version-dependent", "identified-unsafe", "delegate"])
+@pytest.mark.parametrize(
+    "outcome", ["unidentifiable", "launcher-version-dependent", "identified-unsafe", "delegate"]
+)
 def test_a_hash_pin_vouches_for_whatever_the_line_says(outcome):
     """Flags of the command line itself do not matter to rule 1."""
     line = stdio("sh", "-c", "a && b")
@@ -83,7 +87,11 @@ def test_a_hash_pin_does_not_vouch_for_the_environment_beside_it():
         outcome="unidentifiable", env_keys=("LD_PRELOAD",), unsafe_env=(("code-injection", "LD_PRELOAD"),)
     )
     verdict = judged(found, _hash(line), definition=line)
-    assert (verdict.kind, verdict.note, verdict.flags) == ("unapproved", "approved-with-unsafe", ("code-injection",))
+    assert (verdict.kind, verdict.note, verdict.flags) == (
+        "unapproved",
+        "approved-with-unsafe",
+        ("code-injection",),
+    )
 
 
 def test_a_hash_pin_vouches_for_the_environment_inside_the_line():
@@ -104,7 +112,9 @@ def test_a_hash_pin_may_list_or_tolerate_what_is_beside_it():
     found = launch(outcome="unidentifiable", env_keys=("PATH",), unsafe_env=(("path-override", "PATH"),))
     assert judged(found, _hash(line), definition=line).kind == "unapproved"
     assert judged(found, _hash(line, env=frozenset({"PATH"})), definition=line).kind == "approved"
-    assert judged(found, _hash(line, tolerate=frozenset({"path-override"})), definition=line).kind == "approved"
+    assert (
+        judged(found, _hash(line, tolerate=frozenset({"path-override"})), definition=line).kind == "approved"
+    )
     unknown = _hash(line, env=frozenset({"TOKEN"}), tolerate=frozenset({"path-override"}))
     assert judged(found, unknown, definition=line).flags == ("env-unknown",)
 
@@ -116,7 +126,9 @@ def test_a_cwd_beside_a_hash_pin_counts_unless_the_launcher_ignores_it():
     assert verdict.flags == ("cwd-override",)
     tolerant = _hash(line, tolerate=frozenset({"cwd-override"}))
     assert judged(launch(outcome="unidentifiable"), tolerant, definition=line).kind == "approved"
-    assert judged(launch(flags=("cwd-override",), outcome="identified-unsafe"), _hash(line), definition=line).flags
+    assert judged(
+        launch(flags=("cwd-override",), outcome="identified-unsafe"), _hash(line), definition=line
+    ).flags
     assert judged(launch(), _hash(line), definition=line).kind == "approved"
 
 
@@ -145,7 +157,11 @@ def test_a_package_pin_still_approves_where_a_hash_pin_does_not():
 def test_an_equal_url_is_approved():
     """Rule 2."""
     verdict = judge(http(), registry(url_entry()))
-    assert (verdict.kind, verdict.entry, verdict.host) == ("approved", "wiki", "mcp-wiki.internal.acme.example")
+    assert (verdict.kind, verdict.entry, verdict.host) == (
+        "approved",
+        "wiki",
+        "mcp-wiki.internal.acme.example",
+    )
     assert verdict.outcome == ""
 
 
@@ -168,7 +184,10 @@ def test_a_feature_disqualifies_an_approved_url(feature):
         ("https://mcp-wiki.internal.acme.example/mcp?", ("query",)),
         ("https://mcp-wiki.internal.acme.example/mcp#CANARY", ("fragment",)),
         ("https://mcp-wiki.internal.acme.example/mcp/", ("trailing-slash",)),
-        ("http://u@mcp-wiki.internal.acme.example/mcp/?q#f", ("scheme", "userinfo", "query", "fragment", "trailing-slash")),
+        (
+            "http://u@mcp-wiki.internal.acme.example/mcp/?q#f",
+            ("scheme", "userinfo", "query", "fragment", "trailing-slash"),
+        ),
     ],
 )
 def test_a_near_url_is_drift(url, differences):
@@ -212,7 +231,12 @@ def test_the_nearest_of_several_urls_on_a_host_is_named():
 def test_the_pinned_package_is_approved():
     """Rule 4."""
     verdict = judged(launch(), npm_entry())
-    assert (verdict.kind, verdict.entry, verdict.outcome, verdict.host) == ("approved", "tools", "identified", "")
+    assert (verdict.kind, verdict.entry, verdict.outcome, verdict.host) == (
+        "approved",
+        "tools",
+        "identified",
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -305,7 +329,15 @@ def test_an_unsafe_flag_of_an_approved_package_is_named():
 
 def test_informational_flags_never_count():
     """`wrapper`, `shell`, `absolute-launcher` and their like are no reason by themselves."""
-    flags = ("absolute-launcher", "extras", "maybe-local-build", "name-is-label", "shell", "windows-shell", "wrapper")
+    flags = (
+        "absolute-launcher",
+        "extras",
+        "maybe-local-build",
+        "name-is-label",
+        "shell",
+        "windows-shell",
+        "wrapper",
+    )
     assert judged(launch(flags=flags), npm_entry()).kind == "approved"
 
 
@@ -343,7 +375,9 @@ def test_a_pinned_bridge_to_a_near_url_is_drift():
     assert (verdict.kind, verdict.entry, verdict.flags) == ("version-drift", "wiki", ("trailing-slash",))
 
 
-@pytest.mark.parametrize("nested", [None, Nested(url="https://x.example/"), Nested(shell="a && b"), Nested(argv=())])
+@pytest.mark.parametrize(
+    "nested", [None, Nested(url="https://x.example/"), Nested(shell="a && b"), Nested(argv=())]
+)
 def test_a_pinned_bridge_to_anything_else_is_unapproved(nested):
     """What is nested decides; what is not told is not approved."""
     other = launch(outcome="unidentifiable", identifier=None)
@@ -391,7 +425,12 @@ def test_a_bridge_carries_a_command():
 
 def test_a_shell_line_is_looked_through_only_as_identify_does():
     """The line is handed to `identify` as `sh -c`, which sees one simple command or nothing."""
-    found = {"npx": _bridge(Nested(shell="uvx mcp-server-git@2026.8.1")), "sh": launch(ecosystem="pypi", identifier="mcp-server-git", version="2026.8.1", flags=("shell", "wrapper"))}
+    found = {
+        "npx": _bridge(Nested(shell="uvx mcp-server-git@2026.8.1")),
+        "sh": launch(
+            ecosystem="pypi", identifier="mcp-server-git", version="2026.8.1", flags=("shell", "wrapper")
+        ),
+    }
     assert judged(found, Entry(id="git", package=GIT), BRIDGE_ENTRY).entry == "git"
 
 
@@ -407,7 +446,11 @@ def test_environment_reaches_what_a_bridge_carries():
         id="bridge", package=BRIDGE, tolerate=frozenset({"env-injection"}), env=frozenset({"NODE_OPTIONS"})
     )
     verdict = judged(found, npm_entry(), open_bridge)
-    assert (verdict.kind, verdict.entry, verdict.flags) == ("unapproved", "tools", ("code-injection", "env-injection"))
+    assert (verdict.kind, verdict.entry, verdict.flags) == (
+        "unapproved",
+        "tools",
+        ("code-injection", "env-injection"),
+    )
     open_tools = npm_entry(tolerate=frozenset({"env-injection"}), env=frozenset({"NODE_OPTIONS"}))
     assert judged(found, open_tools, open_bridge).kind == "approved"
 
@@ -420,7 +463,10 @@ def test_environment_reaches_a_pinned_command_that_a_bridge_carries():
         "env_keys": ("LD_PRELOAD",),
         "unsafe_env": (("code-injection", "LD_PRELOAD"),),
     }
-    found = {"npx": _bridge(Nested(argv=("/opt/acme/house",)), **carrier), "/opt/acme/house": launch(outcome="unidentifiable")}
+    found = {
+        "npx": _bridge(Nested(argv=("/opt/acme/house",)), **carrier),
+        "/opt/acme/house": launch(outcome="unidentifiable"),
+    }
     open_bridge = Entry(
         id="bridge", package=BRIDGE, tolerate=frozenset({"env-injection"}), env=frozenset({"LD_PRELOAD"})
     )

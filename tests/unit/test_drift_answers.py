@@ -22,7 +22,15 @@ def _unsafe(*flags, **fields):
 
 @pytest.mark.parametrize(
     "flag",
-    ["privileged", "host-network", "env-injection", "path-override", "cwd-override", "from-flag", "package-flag"],
+    [
+        "privileged",
+        "host-network",
+        "env-injection",
+        "path-override",
+        "cwd-override",
+        "from-flag",
+        "package-flag",
+    ],
 )
 def test_a_tolerated_flag_does_not_disqualify(flag):
     """Rule 6, as rules 4 and 5."""
@@ -64,7 +72,12 @@ def test_an_env_file_is_tolerated_as_env_injection():
 
 def _image(*mounts, flags=("host-mount",)):
     return _unsafe(
-        *flags, ecosystem="oci", identifier=OCI.identifier, version=None, digest=f"sha256:{DIGEST}", mounts=mounts
+        *flags,
+        ecosystem="oci",
+        identifier=OCI.identifier,
+        version=None,
+        digest=f"sha256:{DIGEST}",
+        mounts=mounts,
     )
 
 
@@ -213,7 +226,10 @@ def test_a_listed_key_does_not_answer_an_option_that_raises_the_same_flag():
     }
     entry = npm_entry(env=frozenset({"NPM_CONFIG_REGISTRY"}))
     assert _kind(_unsafe("registry-override", **fields), entry) == "approved"
-    assert _kind(_unsafe("registry-override", line_flags=("registry-override",), **fields), entry) == "unapproved"
+    assert (
+        _kind(_unsafe("registry-override", line_flags=("registry-override",), **fields), entry)
+        == "unapproved"
+    )
 
 
 # --- mirrors ----------------------------------------------------------------------------------------------------

@@ -35,7 +35,14 @@ def _package(**fields):
 
 @pytest.mark.parametrize(
     "outcome",
-    ["identified", "identified-unpinned", "identified-unsafe", "launcher-version-dependent", "delegate", "unidentifiable"],
+    [
+        "identified",
+        "identified-unpinned",
+        "identified-unsafe",
+        "launcher-version-dependent",
+        "delegate",
+        "unidentifiable",
+    ],
 )
 def test_a_denied_package_is_denied_in_every_outcome(outcome):
     """As soon as the identity is known at all."""
@@ -53,7 +60,9 @@ def test_a_denied_version_leaves_the_others_alone():
     assert _run(launch(ecosystem="pypi", identifier="x", version="1.2.0"), pypi).kind == "denied"
 
 
-@pytest.mark.parametrize("change", [{"identifier": "@acme/tool"}, {"ecosystem": "pypi"}, {"identifier": None}])
+@pytest.mark.parametrize(
+    "change", [{"identifier": "@acme/tool"}, {"ecosystem": "pypi"}, {"identifier": None}]
+)
 def test_another_package_is_not_denied(change):
     """Ecosystem and identifier, as in approving."""
     assert _run(launch(**change), _package()).kind == "unapproved"
@@ -68,7 +77,9 @@ def test_an_image_is_denied_by_digest_tag_or_whole():
     by_tag = deny(package=Package(type="oci", identifier=OCI.identifier, version="1.0", version_text="1.0"))
     assert _run(launch(**image, requested="1.0"), by_tag).kind == "denied"
     assert _run(launch(**image, requested="1.1"), by_tag).kind == "unapproved"
-    assert _run(launch(**image), deny(package=Package(type="oci", identifier=OCI.identifier))).kind == "denied"
+    assert (
+        _run(launch(**image), deny(package=Package(type="oci", identifier=OCI.identifier))).kind == "denied"
+    )
 
 
 @pytest.mark.parametrize("outcome", ["delegate", "identified", "unidentifiable"])
@@ -108,7 +119,8 @@ def test_a_denied_host_is_denied_on_every_port_and_path(url):
 
 
 @pytest.mark.parametrize(
-    "url", ["https://evil.example/", "https://x.mcp.evil.example/", "https://mcp.evil.example.org/", "nonsense"]
+    "url",
+    ["https://evil.example/", "https://x.mcp.evil.example/", "https://mcp.evil.example.org/", "nonsense"],
 )
 def test_a_denied_host_is_that_host_only(url):
     """Sub-domains and parents are other hosts."""
@@ -145,7 +157,9 @@ def test_another_url_of_the_host_is_not_denied():
 
 def test_a_program_fetched_from_a_denied_url_is_denied():
     """`uv run https://…/x.py`, a tarball or a repository at a known bad place."""
-    script = launch(ecosystem="url-script", identifier="https://mcp.evil.example/x.py", outcome="unidentifiable")
+    script = launch(
+        ecosystem="url-script", identifier="https://mcp.evil.example/x.py", outcome="unidentifiable"
+    )
     assert _run(script, deny(host="mcp.evil.example")).kind == "denied"
     git = launch(ecosystem="git", identifier="git+https://mcp.evil.example/x", outcome="identified-unsafe")
     assert _run(git, deny(host="mcp.evil.example")).kind == "denied"
@@ -156,7 +170,9 @@ def test_a_program_fetched_from_a_denied_url_is_denied():
 def test_a_denied_hash_outranks_a_hash_pin():
     """Of a command and of a URL."""
     line = stdio("npx", "bad")
-    policy = registry(Entry(id="x", definition_sha256=line.sha256), deny=(Deny(definition_sha256=line.sha256),))
+    policy = registry(
+        Entry(id="x", definition_sha256=line.sha256), deny=(Deny(definition_sha256=line.sha256),)
+    )
     assert _run(launch(), policy, line).note == "denied-hash"
     assert judge(http(), deny(definition_sha256=http().sha256)).kind == "denied"
     assert judge(http(), deny(definition_sha256=line.sha256)).kind == "approved"
@@ -164,13 +180,20 @@ def test_a_denied_hash_outranks_a_hash_pin():
 
 def test_the_first_deny_entry_that_fits_is_named():
     """Its position tells the other side which reason to show."""
-    denied = (Deny(host="x.example"), Deny(package=NPM), Deny(package=Package(type="npm", identifier="@acme/tools")))
+    denied = (
+        Deny(host="x.example"),
+        Deny(package=NPM),
+        Deny(package=Package(type="npm", identifier="@acme/tools")),
+    )
     assert _run(launch(), registry(npm_entry(), deny=denied)).entry == "1"
 
 
 def test_a_denied_half_is_never_hidden_by_the_other():
     """Of an entry with a command and a URL."""
-    judge_one = Judge(registry(npm_entry(), url_entry(), deny=(Deny(host="mcp-wiki.internal.acme.example"),)), fake(launch()))
+    judge_one = Judge(
+        registry(npm_entry(), url_entry(), deny=(Deny(host="mcp-wiki.internal.acme.example"),)),
+        fake(launch()),
+    )
     definition, verdict = judge_worse(Found(stdio(), http()), judge_one)
     assert (definition.transport, verdict.kind) == ("http", "denied")
 
