@@ -140,5 +140,6 @@ def _inherit(inner: Launch, carrier: Launch) -> Launch:
         flags=tuple(sorted({*inner.flags, *injected, *by_keys})),
         env_keys=tuple(dict.fromkeys((*inner.env_keys, *carrier.env_keys))),
         unsafe_env=tuple(dict.fromkeys((*inner.unsafe_env, *carrier.unsafe_env))),
+        registries=(*inner.registries, *carrier.registries),
         line_flags=tuple(sorted({*inner.line_flags, *injected})),
     )

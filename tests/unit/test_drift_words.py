@@ -112,7 +112,7 @@ def test_the_version_is_shown_as_the_policy_spells_it():
 
 
 def test_an_unsafe_extra_is_named_with_its_cure():
-    """ "runs the approved package with registry-override"."""
+    """What is unsafe, and the pin without it."""
     detail, fix = _words(
         "unapproved", "playwright-mcp", "approved-with-unsafe", ("env-unknown", "registry-override")
     )
