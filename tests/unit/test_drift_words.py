@@ -2,6 +2,7 @@
 """`detail` and `fix`: a person must be able to mend it from the text alone (design 6)."""
 
 from datetime import date
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -318,3 +319,12 @@ def test_words_are_total_and_bounded(kind, entry, note, flags, transport):
 def test_an_empty_registry_has_words_too():
     """Nothing is approved, and that is said."""
     assert _words("unapproved", "", "not-listed", policy=Registry())[0]
+
+
+def test_the_page_for_admins_names_every_note_flag_and_kind():
+    """docs/verdicts.md stays in step with the vocabularies."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "verdicts.md").read_text("utf-8")
+    for word in (*NOTES, *get_args(Kind)):
+        assert not word or f"`{word}`" in page
+    for flag, line in FLAG_WORDS.items():
+        assert f"| `{flag}` | {line} |" in page
