@@ -206,7 +206,7 @@ _TOKEN: Final = re.compile(
     + f"){_DRAWN})"
 )
 _HOME_PATH: Final = re.compile(
-    r"(?:^|[^A-Za-z0-9])(?:~[\w.-]*[/\\]|(?:[/\\](?:home|Users|export[/\\]home)|[/\\]root(?=[/\\]|$))(?:[/\\]|$))"
+    r"(?:^|[^A-Za-z0-9])(?:~[\w.-]*[/\\]|[/\\](?:home|Users|root)(?:[/\\]|$))"
     r"|\$\{?HOME\b|%USERPROFILE%",
     re.IGNORECASE,
 )

@@ -45,7 +45,10 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     from halod.cli import errors
 
-    return errors.guard(_dispatch, words, process=process)
+    code = errors.guard(_dispatch, words, process=process)
+    if process and words[:1] == ["scan"]:
+        errors.leave(code)
+    return code
 
 
 def _isolate() -> None:
@@ -53,10 +56,10 @@ def _isolate() -> None:
     if os.geteuid() != 0 or sys.flags.isolated or getattr(sys, "frozen", False) or not sys.executable:
         return
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    dropped = {os.path.abspath(path) for path in (*given, *([] if sys.flags.safe_path else sys.path[:1]))}
-    kept = {path for path in sys.path if path and os.path.abspath(path) not in dropped}
-    if root in kept:
+    given = os.environ.get("PYTHONPATH")
+    dropped = [] if sys.flags.safe_path else sys.path[:1]
+    dropped += given.split(os.pathsep) if given else []
+    if root in set(sys.path) - set(dropped) - {os.path.abspath(path) for path in dropped}:
         os.execv(sys.executable, [sys.executable, "-I", "-c", _AGAIN, *sys.argv[1:]])  # noqa: S606 - itself
 
 

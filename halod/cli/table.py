@@ -2,8 +2,8 @@
 """A status as a page for a person: findings by file with what to do, what is approved, what was not read.
 
 Pure: a Status in, text out. Every string of the status is escaped before it is shown: a name is a user's free
-text, and a terminal obeys what it is sent. What was not read always has a place: a page without findings never
-looks clean when something is missing.
+text, and a terminal obeys what it is sent. What was not read always has a place: a page with no finding does not
+look clean when something is missing.
 """
 
 from collections.abc import Iterable, Iterator
