@@ -18,6 +18,7 @@ _REMOTE_SWITCHES = frozenset({"--allow-http", "--debug"})
 _GATEWAY_VALUES = frozenset({"--header", "--port", "--oauth2Bearer", "--logLevel"})
 _GATEWAY_PAYLOADS = frozenset({"--stdio", "--sse", "--streamableHttp"})
 _PROXY_VALUES = frozenset({"--transport", "--port", "--host", "--sse-port", "--sse-host"})
+_OPENS_VARIABLE = frozenset("${%<")
 _HTTP = ("http://", "https://")
 
 
@@ -67,7 +68,7 @@ def _mcp_remote(draft: Draft) -> None:
 def _value(words: Words) -> bool:
     """Take a value that its parser cannot take for an option; False, taking nothing, when there is none."""
     word = words.peek()
-    if word is None or word[:1] in {"-", "$", "{", "%", "<"}:
+    if word is None or word[:1] == "-" or word[:1] in _OPENS_VARIABLE:
         return False
     words.next()
     return True
@@ -99,22 +100,16 @@ def _mcp_proxy(draft: Draft) -> None:
     """`mcp-proxy [options] URL` or `[options] [--] CMD [args]`, read by argparse; SSE_URL replaces a URL."""
     words = Words(draft.args)
     plain: list[str] = []
-    while (word := words.next()) is not None:
-        if word == "--":
-            if "--" in words.rest():
-                draft.flags.add("carrier-option")  # releases of argparse drop a second one, or do not
-            plain.extend(words.rest())
-            break
-        name, attached = split_option(word)
+    while (word := words.next()) is not None and word != "--":
         if not word.startswith("-"):
-            if has_variable(word) and word[:1] in "${%<":
-                draft.flags.add("carrier-option")
+            if word[:1] in _OPENS_VARIABLE:
+                draft.flags.add("carrier-option")  # it could become an option
             plain.append(word)
-        elif word in {"-H", "--headers"}:
-            if not (_value(words) and _value(words)):
-                draft.flags.add("carrier-option")
-        elif name not in _PROXY_VALUES or not (attached is not None or _value(words)):
+        elif not _proxy_option(word, words):
             draft.flags.add("carrier-option")
+    plain.extend(words.rest())
+    if "--" in words.rest():
+        draft.flags.add("carrier-option")  # releases of argparse drop a second one, or do not
     if not plain:
         _from_environment(draft)
     elif plain[0].startswith(_HTTP):
@@ -123,6 +118,14 @@ def _mcp_proxy(draft: Draft) -> None:
             draft.flags.add("carrier-option")
     else:
         draft.nested = Nested(argv=tuple(plain))
+
+
+def _proxy_option(word: str, words: Words) -> bool:
+    """Take one option of mcp-proxy; False for one that is not harmless."""
+    if word in {"-H", "--headers"}:
+        return _value(words) and _value(words)
+    name, attached = split_option(word)
+    return name in _PROXY_VALUES and (attached is not None or _value(words))
 
 
 def _from_environment(draft: Draft) -> None:

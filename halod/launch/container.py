@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`docker run`, podman and nerdctl (launchers.md 6): pflag's grammar, the image, what is mounted and injected.
+"""`docker run`, podman and nerdctl (launchers.md 6): pflag's grammar, the image, what is mounted and
+injected.
 
 Options end at the image. Booleans never take a separate value; every other option does. Only a digest pins.
 """
@@ -17,8 +18,8 @@ _BOOLS = _HARMLESS_BOOLS | listed(
     --publish-all --quiet --sig-proxy --use-api-socket"""
 )
 _PODMAN_BOOLS = listed(
-    """--env-host --http-proxy --no-hosts --passwd --read-only-tmpfs --replace --rmi --tls-verify --unsetenv-all
-    --rootfs --no-hostname"""
+    """--env-host --http-proxy --no-hosts --passwd --read-only-tmpfs --replace --rmi --tls-verify
+    --unsetenv-all --rootfs --no-hostname"""
 )
 _SHORT_BOOLS = frozenset("ditqP")
 _HARMLESS_VALUES = listed(
@@ -41,8 +42,8 @@ _FLAGS = {
     "--dns": "network-override",
 }
 _GLOBAL_VALUES = listed(
-    """-H --host -c --context --config -l --log-level --tlscacert --tlscert --tlskey --url --connection --identity
-    --root --runroot --storage-driver --storage-opt --address -a --namespace -n --data-root"""
+    """-H --host -c --context --config -l --log-level --tlscacert --tlscert --tlskey --url --connection
+    --identity --root --runroot --storage-driver --storage-opt --address -a --namespace -n --data-root"""
 )
 _HARMLESS_GLOBALS = frozenset({"-l", "--log-level", "-D", "--debug"})
 _IMAGE_ID = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
@@ -123,7 +124,12 @@ def _option(name: str, attached: str | None, words: Words, draft: Draft, *, podm
     value = words.value(attached)
     if value is None:
         draft.kill("launch-error")
-    elif name in {"-e", "--env"}:
+    else:
+        _value_option(name, value, draft)
+
+
+def _value_option(name: str, value: str, draft: Draft) -> None:
+    if name in {"-e", "--env"}:
         _environment(value, draft)
     elif name == "--env-file":
         if value != "/dev/null":

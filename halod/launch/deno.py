@@ -28,7 +28,7 @@ _VALUE_FLAGS = {
 
 
 def deno(args: tuple[str, ...], draft: Draft) -> None:
-    """Read `deno [run] [options] MAIN` and `deno x [-y] MAIN`; `imports` of a deno.json in the cwd remap it."""
+    """Read `deno [run] [options] MAIN` and `deno x [-y] MAIN`; a deno.json in the cwd can remap it."""
     draft.local_copies()
     words = Words(args)
     command = words.next() if words.peek() in {"run", "x"} else "run"

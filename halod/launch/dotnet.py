@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dnx`, `dotnet dnx`, `dotnet tool exec` (launchers.md 7).
 
-Options are read on both sides of the package, until `--`; a `@file` there is a response file with more of them.
+Options are read on both sides of the package, until `--`; a `@file` there is a response file with more of
+them.
 """
 
 import re
@@ -11,6 +12,7 @@ from halod.launch.versions import canonical_identifier, nuget_version
 from halod.launch.words import MAX_OPERAND, Words, has_variable, listed, split_option
 
 _HARMLESS = frozenset({"-y", "--yes", "--prerelease", "--interactive"})
+_BOOLEANS = frozenset({"true", "false", "True", "False"})
 _VERBOSITIES = listed("q quiet m minimal n normal d detailed diag diagnostic")
 _VALUE_FLAGS = {
     "--source": "registry-override",
@@ -47,17 +49,13 @@ def dnx(args: tuple[str, ...], draft: Draft) -> None:
             draft.flags.add("config-override")  # a response file
         if not word.startswith("-"):
             if plain and has_variable(word):
-                draft.flags.add("unresolved-variable")
+                draft.flags.add("unresolved-variable")  # it could become an option
             plain.append(word)
-            continue
-        name, attached = split_option(word)
-        if word in _HARMLESS or (word == "-v" and words.peek() in _VERBOSITIES and words.next()):
-            continue
-        if name == "--version":
-            version = words.value(attached) or ""
+        elif word.partition("=")[0] == "--version":
+            version = words.value(split_option(word)[1]) or ""
             draft.flags.add("version-override")
         else:
-            _option(name, attached, words, draft)
+            _option(word, words, draft)
     rest = words.rest()
     if any(argument.startswith("@") for argument in rest):
         draft.flags.add("config-override")
@@ -70,7 +68,12 @@ def dnx(args: tuple[str, ...], draft: Draft) -> None:
         draft.kill("launch-error")
 
 
-def _option(name: str, attached: str | None, words: Words, draft: Draft) -> None:
+def _option(word: str, words: Words, draft: Draft) -> None:
+    if words.peek() in _BOOLEANS:
+        draft.flags.add("unknown-option")  # System.CommandLine takes it for the value of the switch
+    if word in _HARMLESS or (word == "-v" and words.peek() in _VERBOSITIES and words.next()):
+        return
+    name, attached = split_option(word)
     if ":" in name and attached is None:
         name, _, attached = name.partition(":")
     flag = _VALUE_FLAGS.get(name, "unknown-option")
@@ -85,7 +88,7 @@ def _package(text: str, option: str | None, draft: Draft) -> None:
     if has_variable(text) or has_variable(option or "") or len(text) > MAX_OPERAND:
         draft.kill("unresolved-variable", ecosystem="unknown")
         return
-    name, at, version = text.partition("@")
+    name, _at, version = text.partition("@")
     identifier = canonical_identifier("nuget", name)
     if identifier is None or (version and option is not None):
         draft.kill("launch-error")

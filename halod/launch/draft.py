@@ -91,7 +91,8 @@ class Draft:
                 if flag == "registry-override":
                     self.registries.append(value or "")
         line_flags = tuple(sorted(self.flags - INFORMATIONAL))
-        # SSE_URL is a carrier's payload (launch case bridge-16): unsafe by its key, without a flag of its own.
+        # SSE_URL is a carrier's payload (launch case bridge-16): unsafe by its key, without a flag of its
+        # own.
         self.flags.update(flag for flag, key in unsafe if not (self.delegate and key.upper() == "SSE_URL"))
         outcome = self._outcome()
         return Launch(
@@ -125,11 +126,8 @@ class Draft:
             return "delegate"
         if unsafe or self.dependent or self.ecosystem in _SOURCES:
             return "identified-unsafe"
-        if self.ecosystem == "oci":
-            return "identified" if self.digest and self.identifier else "identified-unpinned"
-        if self.ecosystem in COMPARABLE and self.version is not None:
-            return "identified"
-        return "identified-unpinned"
+        pinned = self.digest if self.ecosystem == "oci" else self.version
+        return "identified" if pinned and self.ecosystem in COMPARABLE else "identified-unpinned"
 
 
 _LOOPBACK_V4 = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}")

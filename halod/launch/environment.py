@@ -22,8 +22,8 @@ _HARMLESS = listed(
 )
 _HARMLESS_PREFIXES = ("GIT_AUTHOR_", "GIT_COMMITTER_")
 
-# What each family can do, by prefix; the first that fits names the flag. The second half is what review found:
-# version managers whose shims are believed, build tools run at installation, loaders of other runtimes.
+# What each family can do, by prefix; the first that fits names the flag. The second half is what review
+# found: version managers whose shims are believed, build tools run at installation, loaders of runtimes.
 _FAMILIES: tuple[tuple[str, str], ...] = (
     ("NPM_", "config-override"),
     ("NODE_", "code-injection"),
@@ -97,17 +97,19 @@ _NAMES: dict[str, str] = {
     for flag, keys in {
         "path-override": "PATH PATHEXT",
         "prefix-override": "PREFIX DESTDIR",
-        "config-override": """HOME USERPROFILE HOMEDRIVE HOMEPATH APPDATA LOCALAPPDATA PROGRAMDATA ALLUSERSPROFILE
-            NETRC REGISTRY_AUTH_FILE VIRTUAL_ENV CONDA_PREFIX INIT_CWD CNI_PATH NETCONFPATH WSLENV""",
+        "config-override": """HOME USERPROFILE HOMEDRIVE HOMEPATH APPDATA LOCALAPPDATA PROGRAMDATA
+            ALLUSERSPROFILE NETRC REGISTRY_AUTH_FILE VIRTUAL_ENV CONDA_PREFIX INIT_CWD CNI_PATH NETCONFPATH
+            WSLENV""",
         "code-injection": """BASH_ENV ENV SHELLOPTS BASHOPTS GCONV_PATH BROWSER PAGER EDITOR VISUAL LESSOPEN
             PUPPETEER_EXECUTABLE_PATH CHROME_PATH CHROME_BIN CHROMIUM_PATH COMSPEC SHELL ZDOTDIR FPATH PS4
             PROMPT_COMMAND NULLCMD READNULLCMD IFS CDPATH GLOBIGNORE MODULE_PATH PSMODULEPATH
             SYSTEMROOT WINDIR SYSTEMDRIVE PROGRAMFILES COMMONPROGRAMFILES __PYVENV_LAUNCHER__
             GLIBC_TUNABLES LOCPATH NLSPATH SSH_ASKPASS SUDO_ASKPASS SUDO_EDITOR CLASSPATH _JAVA_OPTIONS
             JDK_JAVA_OPTIONS MAVEN_OPTS PHPRC TCLLIBPATH CC CXX CPP CPATH AR AS LD NM RANLIB MAKE MAKEFLAGS
-            MAKEFILES GNUMAKEFLAGS CFLAGS CXXFLAGS CPPFLAGS LDFLAGS LIBRARY_PATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH
-            OBJC_INCLUDE_PATH RUSTC RUSTC_WRAPPER RUSTFLAGS GOFLAGS GODEBUG LIBPATH SHLIB_PATH
-            LD32_LIBRARY_PATH LIBGL_DRIVERS_PATH GEM_HOME GEM_PATH R_HOME R_PROFILE R_PROFILE_USER
+            MAKEFILES GNUMAKEFLAGS CFLAGS CXXFLAGS CPPFLAGS LDFLAGS LIBRARY_PATH C_INCLUDE_PATH
+            CPLUS_INCLUDE_PATH OBJC_INCLUDE_PATH RUSTC RUSTC_WRAPPER RUSTFLAGS GOFLAGS GODEBUG LIBPATH
+            SHLIB_PATH             LD32_LIBRARY_PATH LIBGL_DRIVERS_PATH GEM_HOME GEM_PATH R_HOME R_PROFILE
+            R_PROFILE_USER
             R_ENVIRON R_ENVIRON_USER R_LIBS R_LIBS_USER""",
         "network-override": """HTTP_PROXY HTTPS_PROXY ALL_PROXY FTP_PROXY NO_PROXY NOPROXY PROXY HTTPPROXY
             HTTPSPROXY REQUESTS_CA_BUNDLE CURL_CA_BUNDLE CURL_HOME SSLKEYLOGFILE HOSTALIASES LOCALDOMAIN
@@ -129,22 +131,24 @@ _SUFFIXES: tuple[tuple[str, str], ...] = (
 _MEMBERS: dict[str, str] = {
     key: flag
     for flag, keys in {
-        "registry-override": """BUN_CONFIG_REGISTRY PNPM_CONFIG_REGISTRY YARN_NPM_REGISTRY_SERVER YARN_REGISTRY
-            UV_DEFAULT_INDEX UV_INDEX_URL UV_INDEX UV_EXTRA_INDEX_URL UV_FIND_LINKS PIP_INDEX_URL
-            PIP_EXTRA_INDEX_URL PIP_FIND_LINKS NPM_CONFIG_REGISTRY NPM_CONFIG_REG""",
+        "registry-override": """BUN_CONFIG_REGISTRY PNPM_CONFIG_REGISTRY YARN_NPM_REGISTRY_SERVER
+            YARN_REGISTRY UV_DEFAULT_INDEX UV_INDEX_URL UV_INDEX UV_EXTRA_INDEX_URL UV_FIND_LINKS
+            PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS NPM_CONFIG_REGISTRY NPM_CONFIG_REG""",
         "code-injection": """NPM_CONFIG_NODE_OPTIONS NPM_CONFIG_SCRIPT_SHELL NPM_CONFIG_SHELL NPM_CONFIG_CALL
             NPM_CONFIG_GIT NPM_CONFIG_NODE_GYP NPM_CONFIG_EDITOR NPM_CONFIG_VIEWER NPM_CONFIG_ONLOAD_SCRIPT
             NPM_NODE_EXECPATH NPM_EXECPATH BUN_OPTIONS BUN_INSPECT_PRELOAD BUN_INSPECT UV_PYTHON UV_ENV_FILE
             PIPX_DEFAULT_PYTHON""",
-        "extra-packages": "NPM_CONFIG_PACKAGE NPM_CONFIG_INCLUDE UV_WITH UV_WITH_EDITABLE UV_WITH_REQUIREMENTS",
+        "extra-packages": """NPM_CONFIG_PACKAGE NPM_CONFIG_INCLUDE UV_WITH UV_WITH_EDITABLE
+            UV_WITH_REQUIREMENTS""",
         "version-override": """NPM_CONFIG_TAG NPM_CONFIG_BEFORE NPM_CONFIG_ENJOY_BY NPM_CONFIG_MIN_RELEASE_AGE
             UV_OVERRIDE UV_CONSTRAINT UV_BUILD_CONSTRAINT UV_PRERELEASE UV_RESOLUTION UV_EXCLUDE_NEWER
             UV_FORK_STRATEGY PIP_CONSTRAINT PIP_REQUIREMENT PIP_PRE""",
         "prefix-override": """NPM_CONFIG_PREFIX NPM_CONFIG_WORKSPACE NPM_CONFIG_WORKSPACES NPM_CONFIG_GLOBAL
             NPM_CONFIG_LOCATION NPM_CONFIG_LOCAL_PREFIX""",
-        "network-override": """NPM_CONFIG_PROXY NPM_CONFIG_HTTPS_PROXY NPM_CONFIG_HTTP_PROXY NPM_CONFIG_NOPROXY
-            NPM_CONFIG_CA NPM_CONFIG_CAFILE NPM_CONFIG_CERT NPM_CONFIG_KEY NPM_CONFIG_STRICT_SSL
-            NODE_EXTRA_CA_CERTS NODE_TLS_REJECT_UNAUTHORIZED NODE_USE_ENV_PROXY DENO_CERT DENO_TLS_CA_STORE
+        "network-override": """NPM_CONFIG_PROXY NPM_CONFIG_HTTPS_PROXY NPM_CONFIG_HTTP_PROXY
+            NPM_CONFIG_NOPROXY NPM_CONFIG_CA NPM_CONFIG_CAFILE NPM_CONFIG_CERT NPM_CONFIG_KEY
+            NPM_CONFIG_STRICT_SSL NODE_EXTRA_CA_CERTS NODE_TLS_REJECT_UNAUTHORIZED NODE_USE_ENV_PROXY
+            DENO_CERT DENO_TLS_CA_STORE
             UV_INSECURE_HOST UV_NATIVE_TLS PIP_TRUSTED_HOST PIP_PROXY PIP_CERT""",
     }.items()
     for key in keys.split()
@@ -157,24 +161,21 @@ def judge(key: str, value: str | None) -> str | None:
 
     `value` is None when it is taken from an environment that cannot be seen (`docker run -e PATH`).
     """
-    if _PLAIN_KEY.fullmatch(key) is None or "*" in key:
-        return "code-injection"
-    if value is not None and "\0" in value:
+    if _PLAIN_KEY.fullmatch(key) is None or "*" in key or (value is not None and "\0" in value):
         return "code-injection"
     upper = key.upper()
     if upper == "PATH" and value is not None and harmless_path(value):
         return None
     named = _NAMES.get(upper) or _MEMBERS.get(upper.replace("-", "_"))
-    if named is not None:
-        return named
+    return named if named is not None else _judge_family(upper)
+
+
+def _judge_family(upper: str) -> str | None:
     family = _FAMILY.match(upper)
-    if family is not None:
-        if upper in _HARMLESS or upper.startswith(_HARMLESS_PREFIXES):
-            return None
-        if _SCOPED_REGISTRY.fullmatch(upper):
-            return "registry-override"
-        return _FAMILIES[(family.lastindex or 1) - 1][1]
-    for suffix, flag in _SUFFIXES:
-        if upper.endswith(suffix):
-            return flag
-    return None
+    if family is None:
+        return next((flag for suffix, flag in _SUFFIXES if upper.endswith(suffix)), None)
+    if upper in _HARMLESS or upper.startswith(_HARMLESS_PREFIXES):
+        return None
+    if _SCOPED_REGISTRY.fullmatch(upper):
+        return "registry-override"
+    return _FAMILIES[(family.lastindex or 1) - 1][1]

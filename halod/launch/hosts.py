@@ -26,7 +26,9 @@ def ends_in_number(host: str) -> bool:
 
 
 def whatwg_ipv4(host: str) -> str | None:
-    """Read an IPv4 address in any spelling WHATWG knows (`0x7f.1`, `2130706433`) and write it as four numbers."""
+    """Read an IPv4 address in any spelling WHATWG knows (`0x7f.1`, `2130706433`) and write it as four
+    numbers.
+    """
     parts = host.removesuffix(".").split(".")
     if len(parts) > 4:
         return None
@@ -59,7 +61,8 @@ def _ipv4_number(part: str) -> int | None:
 
 
 def ipv6(text: str) -> str | None:
-    """Read an IPv6 address without brackets and write it compressed, lower-case (RFC 5952, mapped ones in hex).
+    """Read an IPv6 address without brackets and write it compressed, lower-case (RFC 5952, mapped ones in
+    hex).
 
     Zone ids are not read: Node refuses them.
     """
@@ -131,7 +134,7 @@ def punycode_encode(label: str) -> str | None:
     if len(label) > _MAX_LABEL:
         return None
     basic = [char for char in label if ord(char) < _FIRST]
-    out = basic + ["-"] if basic else []
+    out = [*basic, "-"] if basic else []
     n, delta, bias, done = _FIRST, 0, _BIAS, len(basic)
     while done < len(label):
         smallest = min(ord(char) for char in label if ord(char) >= n)

@@ -27,6 +27,7 @@ from halod.launch.words import MAX_OPERAND, has_placeholder
 from halod.launch.wrappers import is_wrapper, unwrap
 
 _MAX_DEPTH = 6
+_MAX_WORDS = 2048
 
 
 def _docker(args: tuple[str, ...], draft: Draft) -> None:
@@ -75,7 +76,7 @@ def _read(
     command: str, args: tuple[str, ...], env: list[tuple[str, str | None]], cwd: str, depth: int
 ) -> Draft:
     draft = Draft(env, cwd)
-    if len(command) > MAX_OPERAND or depth > _MAX_DEPTH:
+    if len(command) > MAX_OPERAND or len(args) > _MAX_WORDS or depth > _MAX_DEPTH:
         draft.kill("launch-error")
         return draft
     if has_placeholder(command):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that are no launchers: why nothing can be said about them. The outcome is always unidentifiable."""
+"""Programs that are no launchers: why nothing can be said of them. They are always unidentifiable."""
 
 import re
 

@@ -63,15 +63,17 @@ class Launch(msgspec.Struct, frozen=True):
     outcome     see Outcome; `identified` and `identified-unpinned` carry informational flags only
     flags       sorted, closed vocabulary
     nested      what a carrier or wrapper carries
-    bin         the program named beside the package (`npx -p P BIN`, `uvx --from P BIN`, `pipx run --spec P BIN`)
+    bin         the program named beside the package (`npx -p P BIN`, `uvx --from P BIN`,
+                `pipx run --spec P BIN`)
     args        what follows the package or image: the program's own arguments
-    env_keys    every environment key that reaches the program: the entry's, an env wrapper's, the image's `-e`
+    env_keys    every environment key that reaches the program: the entry's, an env wrapper's, the
+                image's `-e`
     unsafe_env  (flag, key) for each unsafe key among env_keys, whatever the outcome: what `env` may answer.
                 SSE_URL of a bridge is here although `flags` has nothing for it (launch case bridge-16)
     registries  what is named as registry or index, in options or environment, one for each cause of a
                 `registry-override` and as written (no URL: ""): a listed mirror answers when all are listed
-    mounts      (source, target) of each mount of a container; the target is normalised, and `/` when it cannot
-                be told
+    mounts      (source, target) of each mount of a container; the target is normalised, and `/` when it
+                cannot be told
     line_flags  the unsafe flags that the command line and `cwd` raise, sorted: an entry's `env` list answers
                 only flags that are not among them
     """
@@ -105,11 +107,11 @@ class Launch(msgspec.Struct, frozen=True):
 class UrlParts(msgspec.Struct, frozen=True):
     """A URL taken apart by the strict grammar of registry.md part D.
 
-    `host` is lower-case ASCII (A-label), IPv6 in brackets; `port` is None when none or the default is written.
-    `path` is normalised, never empty. `query` and `fragment` are None when absent (an empty `?` is "").
-    `comparable` is False when the URL has parts but must have no canonical form (userinfo, a variable in the
-    query, plain http beyond loopback, ws): drift is still told from the parts. A fragment stays in the canonical
-    form, so that a URL with one equals no pin.
+    `host` is lower-case ASCII (A-label), IPv6 in brackets; `port` is None when none or the default is
+    written. `path` is normalised, never empty. `query` and `fragment` are None when absent (an empty `?` is
+    ""). `comparable` is False when the URL has parts but must have no canonical form (userinfo, a
+    variable in query or fragment, plain http beyond loopback, ws): drift is still told from the parts. A
+    fragment stays in the canonical form, so that a URL with one equals no pin.
     """
 
     scheme: str

@@ -7,11 +7,12 @@ anywhere until `--`. Both prefer what lies in the working directory.
 
 from halod.launch.draft import Draft
 from halod.launch.npmoptions import HARMLESS, displaces, glued, log_level, take
-from halod.launch.npmspec import read_npm
+from halod.launch.npmspec import RUNNERS, read_npm
 from halod.launch.words import Words, has_variable, split_option
 
 _PACKAGE = frozenset({"--package", "-p"})
 _CALL = frozenset({"-c", "--call"})
+_BOOLEANS = frozenset({"true", "false", "null"})
 _VALUELESS = frozenset({"-q", "-y", "-s", "-d", "-dd", "-ddd"})
 
 
@@ -62,7 +63,7 @@ def _npx_option(word: str, words: Words, draft: Draft) -> bool:
 
 
 def _displaced(words: Words, packages: list[str], draft: Draft) -> None:
-    """Read an operand without its separator: npm also reads the options after it, up to the next plain word."""
+    """Read an operand without its separator: npm reads the options after it too, to the next plain word."""
     operand = words.next()
     while (word := words.peek()) is not None and word.startswith("-") and word != "--":
         words.next()
@@ -95,12 +96,14 @@ def with_packages(packages: list[str], program: str, draft: Draft, *, berry: boo
         draft.flags.add("extra-packages")
     draft.bin = program
     read_npm(packages[0], draft, berry=berry)
-    if has_variable(program):
+    if has_variable(program) or not program:
         draft.kill("unresolved-variable")
+    elif program in RUNNERS:
+        draft.kill("command-not-from-package")
 
 
 def npm(args: tuple[str, ...], draft: Draft) -> None:
-    """Read `npm [options] exec|x …` and `npm init|create …`; every other command of npm runs local code."""
+    """Run through `npm [options] exec|x …` and `npm init|create …`; all others run local code."""
     words = Words(args)
     draft.ecosystem = "npm"
     draft.local_copies()
@@ -140,6 +143,8 @@ def _exec(words: Words, draft: Draft, *, create: bool) -> None:
         elif not _npm_option(word, words, draft):
             draft.kill("launch-error")
             return
+        if words.peek() in _BOOLEANS:
+            draft.flags.add("unknown-option")  # nopt takes it for the value of the switch before it
     operand = plain[0] if plain else None
     if create and operand is not None:
         operand = initializer(operand)

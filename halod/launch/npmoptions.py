@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """npm's own options: which take a value, and what each can do (launchers.md 2.1, 2.3, 7a).
 
-The table exists to find the operand behind an option that makes the definition unsafe anyway. What is harmless
-is the short list HARMLESS, as exact words; an option that is not on it always leaves a flag.
+The table exists to find the operand behind an option that makes the definition unsafe anyway. What is
+harmless is the short list HARMLESS, as exact words; an option that is not on it always leaves a flag.
 """
 
 import re
@@ -28,25 +28,25 @@ _FLAGS: dict[str, str] = {
     for name in names.split()
 }
 _OTHER_VALUES = listed(
-    """_auth allow-directory allow-file allow-git allow-remote allow-scripts also audit-level cache-max cache-min
-    cidr cpu depth diff diff-dst-prefix diff-src-prefix diff-unified expect-result-count expires fetch-retries
-    fetch-retry-factor fetch-retry-maxtimeout fetch-retry-mintimeout fetch-timeout heading include
-    init-author-email init-author-name init-author-url init-license init-type init-version install-strategy libc
-    lockfile-version logs-dir logs-max maxsockets message name omit only os otp pack-destination preid
-    provenance-file save-prefix sbom-format sbom-type searchexclude searchlimit searchopts searchstaleness
-    tag-version-prefix umask user-agent which loglevel package call"""
+    """_auth allow-directory allow-file allow-git allow-remote allow-scripts also audit-level cache-max
+    cache-min cidr cpu depth diff diff-dst-prefix diff-src-prefix diff-unified expect-result-count expires
+    fetch-retries fetch-retry-factor fetch-retry-maxtimeout fetch-retry-mintimeout fetch-timeout heading
+    include init-author-email init-author-name init-author-url init-license init-type init-version
+    install-strategy libc lockfile-version logs-dir logs-max maxsockets message name omit only os otp
+    pack-destination preid provenance-file save-prefix sbom-format sbom-type searchexclude searchlimit
+    searchopts searchstaleness tag-version-prefix umask user-agent which loglevel package call"""
 )
 _VALUES = _OTHER_VALUES.union(_FLAGS)
 SWITCHES = listed(
     """all allow-same-version audit bin-links browser color commit-hooks description dev dry-run engine-strict
     force foreground-scripts format-package-lock fund git-tag-version global global-style if-present
-    ignore-scripts include-staged include-workspace-root include-attestations install-links json legacy-bundling
-    legacy-peer-deps link long offline omit-lockfile-registry-resolved optional package-lock package-lock-only
-    parseable prefer-dedupe prefer-offline prefer-online production progress provenance read-only rebuild-bundle
-    save save-bundle save-dev save-exact save-optional save-peer save-prod shrinkwrap sign-git-commit
-    sign-git-tag strict-peer-deps strict-ssl timing unicode update-notifier usage version versions workspaces
-    workspaces-update yes ignore-existing shell-auto-fallback always-spawn no-install quiet help
-    q v h y s d dd ddd a f g l S B D E O P iwr ws silent verbose desc porcelain readonly"""
+    ignore-scripts include-staged include-workspace-root include-attestations install-links json
+    legacy-bundling legacy-peer-deps link long offline omit-lockfile-registry-resolved optional package-lock
+    package-lock-only parseable prefer-dedupe prefer-offline prefer-online production progress provenance
+    read-only rebuild-bundle save save-bundle save-dev save-exact save-optional save-peer save-prod shrinkwrap
+    sign-git-commit sign-git-tag strict-peer-deps strict-ssl timing unicode update-notifier usage version
+    versions workspaces workspaces-update yes ignore-existing shell-auto-fallback always-spawn no-install
+    quiet help q v h y s d dd ddd a f g l S B D E O P iwr ws silent verbose desc porcelain readonly"""
 )
 _SHORTHANDS = listed("q v h y s d dd ddd a f g l S B D E O P iwr ws silent verbose desc porcelain readonly")
 _SHORT_VALUES = {"C": "prefix", "w": "workspace", "L": "location", "m": "message", "reg": "registry"}
@@ -101,7 +101,8 @@ def take(word: str, words: Words, draft: Draft) -> str:
 
 
 def displaces(word: str) -> bool:
-    """Tell whether npx-cli takes the operand behind `word` for its value, while npm does not (launchers.md 2.1).
+    """Tell whether npx-cli takes the operand behind `word` for its value, while npm does not (launchers.md
+    2.1).
 
     npx-cli then fails to put its `--` before the operand, and npm reads the options that follow it.
     """

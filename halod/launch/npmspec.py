@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""npm package specs (launchers.md 2.2): what `foo@1.2.0`, `foo@npm:bar@1` or `user/repo` make a launcher fetch.
+"""npm package specs (launchers.md 2.2): what `foo@1.2.0`, `foo@npm:bar@1` or `user/repo` make a launcher
+fetch.
 
 Only `NAME`, `NAME@VERSION`, `NAME@RANGE` and `NAME@TAG` with plain characters name a package of the registry.
 Everything else that npm would understand is another source, and what it would not understand is no identity.
@@ -33,15 +34,23 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 # Packages that only run what their arguments name (launchers.md 0 rule 5, 9): never an identity of their own.
 INTERPRETERS = listed(
-    """tsx ts-node ts-node-dev tsnd node bun deno npm npx pnpm yarn esno esmo jiti sucrase swc-node vite-node zx
-    nodemon concurrently electron cross-env-shell dotenv-cli env-cmd run-script-os pm2 forever npm-run-all
+    """tsx ts-node ts-node-dev tsnd node bun deno npm npx pnpm yarn esno esmo jiti sucrase swc-node vite-node
+    zx nodemon concurrently electron cross-env-shell dotenv-cli env-cmd run-script-os pm2 forever npm-run-all
     @babel/node @swc-node/cli @babel/cli fastmcp pnpx esbuild-runner bunx babel-node nyc c8 wait-on
     start-server-and-test npm-run-all2 corepack @swc/cli coffee-script coffeescript livescript"""
 )
 
 
+# Programs of the machine: beside `--package` they run instead of the package.
+RUNNERS = listed(
+    """sh bash zsh dash ash ksh fish csh tcsh cmd powershell pwsh env node nodejs npm npx pnpm pnpx yarn bun
+    bunx deno python python2 python3 pypy pypy3 uv uvx pipx pip ruby perl php lua java osascript awk sed find
+    xargs sudo ssh docker podman make curl wget busybox time timeout nohup nice setsid script"""
+)
+
+
 def read_npm(text: str, draft: Draft, *, berry: bool = False) -> None:
-    """Read a spec into `draft`; what cannot be an identity kills it. `berry` allows yarn's `NAME@npm:RANGE`."""
+    """Read a spec into `draft`; what is no identity kills it. `berry` allows yarn's `NAME@npm:RANGE`."""
     draft.ecosystem = "npm"
     if has_variable(text):
         draft.kill("unresolved-variable", ecosystem="unknown")

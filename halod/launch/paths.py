@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which program a `command` names: launchers by name, and the directories whose programs are believed.
 
-A path is a claim: `/tmp/x/npx` is any program. Only the directories of launchers.md 1 count, and the same list
-decides whether a `PATH` is harmless. Nothing here looks at the disk.
+A path is a claim: `/tmp/x/npx` is any program. Only the directories of launchers.md 1 count, and the same
+list decides whether a `PATH` is harmless. Nothing here looks at the disk.
 """
 
 import re
@@ -26,7 +26,9 @@ _MAX_PATH = 4096
 
 
 def well_known_directory(path: str) -> bool:
-    """Tell whether `path` is one of the directories whose launchers are believed (one trailing `/` is ignored)."""
+    """Tell whether `path` is one of the directories whose launchers are believed (one trailing `/` is
+    ignored).
+    """
     if len(path) > _MAX_PATH:
         return False
     if _DRIVE.match(path):
@@ -40,12 +42,18 @@ def well_known_directory(path: str) -> bool:
 
 
 def harmless_path(value: str) -> bool:
-    """Tell whether every entry of a `PATH` is a well-known directory; an empty entry is the working directory."""
-    separator = ";" if _DRIVE.match(value) else ":"
+    """Tell whether every entry of a `PATH` is a well-known directory; an empty entry is the working
+    directory.
+    """
+    if len(value) > _MAX_PATH:
+        return False
+    windows = value[1:3] == ":\\"
+    separator = ";" if windows else ":"
     start = 0
     while True:
         end = value.find(separator, start)
-        if not well_known_directory(value[start:] if end < 0 else value[start:end]):
+        entry = value[start:] if end < 0 else value[start:end]
+        if not well_known_directory(entry) or windows != (entry[1:3] == ":\\"):
             return False
         if end < 0:
             return True

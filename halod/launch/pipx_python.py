@@ -31,14 +31,8 @@ def pipx(args: tuple[str, ...], draft: Draft) -> None:
         name, attached = split_option(word)
         if name == "--spec":
             spec = words.value(attached) or ""
-        elif name in _VALUE_FLAGS:
-            value = words.value(attached)
-            if _VALUE_FLAGS[name] == "registry-override":
-                draft.registry(value)
-            else:
-                draft.flags.add(_VALUE_FLAGS[name])
         else:
-            draft.flags.add("unknown-option")
+            _option(name, attached, words, draft)
     draft.args = words.rest()
     if word is None:
         draft.kill("launch-error")
@@ -54,3 +48,13 @@ def pipx(args: tuple[str, ...], draft: Draft) -> None:
         read_pypi(word, draft, at_version=False)
         if draft.identifier in INTERPRETERS:
             draft.kill("interpreter-package")
+
+
+def _option(name: str, attached: str | None, words: Words, draft: Draft) -> None:
+    """No option of pipx run is harmless."""
+    flag = _VALUE_FLAGS.get(name, "unknown-option")
+    value = words.value(attached) if name in _VALUE_FLAGS else None
+    if flag == "registry-override":
+        draft.registry(value)
+    else:
+        draft.flags.add(flag)

@@ -48,7 +48,7 @@ def pnpm(args: tuple[str, ...], draft: Draft) -> None:
         _dlx(words, packages, draft)
     elif word == "create" and not packages:
         operand = words.next()
-        if operand is None or operand.startswith("-"):
+        if operand is None or operand.startswith(("-", "create-")):
             draft.kill("launch-error")
             return
         draft.args = words.rest()
@@ -124,7 +124,7 @@ def bunx(args: tuple[str, ...], draft: Draft) -> None:
 
 
 def _option(name: str, attached: str | None, words: Words, draft: Draft) -> None:
-    """Note an option that is not harmless. A tolerable flag never stands alone: releases read it differently."""
+    """Note an option that is not harmless. A flag that can be tolerated never stands alone here."""
     flag = _VALUE_FLAGS.get(name, "unknown-option")
     value = words.value(attached) if name in _VALUE_FLAGS else None
     if flag == "registry-override":

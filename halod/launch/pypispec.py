@@ -58,7 +58,7 @@ def read_pypi(text: str, draft: Draft, *, at_version: bool) -> str:
         draft.flags.add("extras")
     if rest.startswith("@"):
         _read_at(
-            rest[1:].strip(" \t"),
+            rest[1:],
             identifier,
             draft,
             at_version=at_version and text[match.end("name")] in "@[",
@@ -82,7 +82,8 @@ def _is_source(text: str) -> bool:
 
 
 def _read_at(selector: str, identifier: str, draft: Draft, *, at_version: bool) -> None:
-    version = pypi_version(selector)
+    # What uv does not take for a version is a path: nothing is trimmed or folded here.
+    version = pypi_version(selector) if selector == selector.lower() else None
     if at_version and version is not None:
         draft.identifier, draft.version = identifier, version
         draft.requested = None if version == selector else selector
@@ -90,7 +91,7 @@ def _read_at(selector: str, identifier: str, draft: Draft, *, at_version: bool) 
         draft.identifier, draft.requested = identifier, selector
     elif "/" in selector:
         draft.flags.add("name-is-label")
-        _read_source(selector, draft)
+        _read_source(selector.strip(" \t"), draft)
     else:
         draft.identifier = identifier
         draft.kill("local-path")

@@ -62,7 +62,9 @@ def simple_command(line: str) -> Line | None:
 
 
 def shell_script(args: tuple[str, ...]) -> tuple[str | None, bool]:
-    """Find the script of `sh [options] -c SCRIPT`; gives (script or None, whether it reads an interactive rc)."""
+    """Find the script of `sh [options] -c SCRIPT`; gives (script or None, whether it reads an interactive
+    rc).
+    """
     words = Words(args)
     wants_script = interactive = False
     while (word := words.next()) is not None and word[:1] in {"-", "+"} and len(word) > 1:

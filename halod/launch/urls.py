@@ -3,8 +3,8 @@
 
 Invariants:
 
-1. `parse_url` answers only for a URL that every parser reads alike: the grammar is ASCII (a host may have plain
-   letters of other scripts), and `urllib.parse` must agree on scheme, host, port and path.
+1. `parse_url` answers only for a URL that every parser reads alike: the grammar is ASCII (a host may have
+   plain letters of other scripts), and `urllib.parse` must agree on scheme, host, port and path.
 2. Two URLs are equal only if `canonical_url` gives the same text for both. What it cannot give has no equal.
 3. `whatwg_host` is for people and for `deny`; nothing is approved by it.
 """

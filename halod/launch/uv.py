@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """uvx, `uv tool run` and `uv run` (launchers.md 4).
 
-clap is strict: no abbreviations, an unknown option is an error and nothing runs. Options behind the operand go
-to the tool. The working directory does not matter to uvx; `uv run` runs the project in it.
+clap is strict: no abbreviations, an unknown option is an error and nothing runs. Options behind the operand
+go to the tool. The working directory does not matter to uvx; `uv run` runs the project in it.
 """
 
 import re
@@ -24,17 +24,18 @@ _VALUES: dict[str, str] = {
     name: flag
     for flag, names in {
         "extra-packages": "-w --with --with-editable --with-requirements",
-        "version-override": """-c --constraints --constraint -b --build-constraints --build-constraint --overrides
-            --override --resolution --prerelease --prerelease-package --fork-strategy --exclude-newer
-            --exclude-newer-package -P --upgrade-package --upgrade-group""",
+        "version-override": """-c --constraints --constraint -b --build-constraints --build-constraint
+            --overrides --override --resolution --prerelease --prerelease-package --fork-strategy
+            --exclude-newer --exclude-newer-package -P --upgrade-package --upgrade-group""",
         "registry-override": "--index --default-index -i --index-url --extra-index-url -f --find-links",
-        "config-override": "--index-strategy --cache-dir --config-file --directory --project --keyring-provider",
+        "config-override": """--index-strategy --cache-dir --config-file --directory --project
+            --keyring-provider""",
         "env-injection": "--env-file",
         "network-override": "--allow-insecure-host --trusted-host",
-        "unknown-option": """--python-platform --torch-backend --no-sources-package --reinstall-package --link-mode
-            -C --config-setting --config-settings --config-settings-package --config-setting-package
-            --no-build-isolation-package --no-build-package --no-binary-package --refresh-package
-            --python-fetch --python-preference""",
+        "unknown-option": """--python-platform --torch-backend --no-sources-package --reinstall-package
+            --link-mode -C --config-setting --config-settings --config-settings-package
+            --config-setting-package --no-build-isolation-package --no-build-package --no-binary-package
+            --refresh-package --python-fetch --python-preference""",
     }.items()
     for name in names.split()
 }
@@ -92,7 +93,9 @@ def _from(source: str, program: str, draft: Draft) -> None:
 
 
 def _program(name: str, draft: Draft) -> None:
-    """Kill what is no server's own program: an interpreter, a shell, or a package that only runs its arguments."""
+    """Kill what is no server's own program: an interpreter, a shell, or a package that only runs its
+    arguments.
+    """
     if has_variable(name):
         draft.kill("unresolved-variable")
     elif is_python(name):

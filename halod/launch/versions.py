@@ -86,7 +86,7 @@ def pypi_version(text: str) -> str | None:
     """
     if len(text) > _MAX_TEXT or not text.isascii():
         return None
-    match = _PEP440.fullmatch(text.strip(_BLANKS).lower())
+    match = _PEP440.fullmatch(text.lower())
     if match is None:
         return None
     epoch = int(match["epoch"] or 0)

@@ -128,7 +128,7 @@ def _wsl(args: tuple[str, ...]) -> Inside | None:
 
 
 def _mise(args: tuple[str, ...]) -> Inside | None:
-    """`mise exec|x [TOOL@V]… -- CMD` or `-c LINE`: loads mise.toml; other tools than runtimes add packages."""
+    """`mise exec|x [TOOL@V]… -- CMD` or `-c LINE`: tools that are no runtimes add packages."""
     words = Words(args)
     if words.next() not in {"exec", "x"}:
         return None
