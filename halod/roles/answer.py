@@ -40,7 +40,10 @@ class Row(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 
 
 class Gap(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One file or entry that was not read. `server` is a redacted name or ""."""
+    """One file or entry that was not read. `server` is a redacted name or "".
+
+    `depth` is 0 for the file alone, else the number of its path's components behind which all is unread.
+    """
 
     location: int
     parts: tuple[str, ...]
@@ -49,6 +52,7 @@ class Gap(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     line: int = 0
     column: int = 0
     errno: str = ""
+    depth: int = 0
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

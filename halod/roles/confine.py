@@ -25,12 +25,13 @@ _ALARM_GRACE = 5
 class System:
     """The real system. `was_root` is about the supervisor: only root can change ids."""
 
-    def __init__(self) -> None:
+    def __init__(self, platform: str = sys.platform) -> None:
         self.was_root = os.geteuid() == 0
-        self._landlock = landlock.abi()
-        self._filter = seccomp.build(os.uname().machine) if sys.maxsize > 1 << 32 else b""
-        if sys.platform != "linux":
-            self._filter = b""
+        self._linux = platform == "linux"
+        self._landlock = landlock.abi() if self._linux else 0
+        # A 32-bit interpreter on a 64-bit kernel calls by other numbers than the machine's name says.
+        wide = sys.maxsize > 1 << 32
+        self._filter = seccomp.build(os.uname().machine) if self._linux and wide else b""
 
     def detach(self) -> None:
         """Leave the supervisor's session and forget its signal handlers."""
@@ -65,12 +66,12 @@ class System:
 
     def undebuggable(self) -> None:
         """Let no process of the account attach, read memory or the environment (prctl(2), ptrace(2))."""
-        if sys.platform == "linux":
+        if self._linux:
             libc.prctl(libc.PR_SET_DUMPABLE, 0)
 
     def no_new_privileges(self) -> None:
         """Gain nothing from set-user-id files; Landlock and seccomp need it of an ordinary user."""
-        if sys.platform == "linux":
+        if self._linux:
             libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
 
     def follow(self, supervisor: int) -> None:
@@ -78,7 +79,7 @@ class System:
 
         A change of ids clears the parent-death signal, so this comes after it.
         """
-        if sys.platform == "linux":
+        if self._linux:
             libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
         else:
             end_with_pipe(LIFE_FD)

@@ -149,12 +149,13 @@ class Pool:
         ended = []
         for live in tuple(self._live):
             self._read(live)
-            self._police(live)
             over = self._settle(live)
-            if over is not None:
-                self._live.remove(live)
-                live.close()
-                ended.append(over)
+            if over is None:
+                self._police(live)
+                continue
+            self._live.remove(live)
+            live.close()
+            ended.append(over)
         while self._queue and len(self._live) < self._limits.workers:
             refused = self._start(self._queue.popleft())
             if refused is not None:
@@ -181,10 +182,15 @@ class Pool:
         """Fork a worker; a job that cannot start is over at once."""
         if job.home in self._stuck.values():
             return Ended(job, failure="worker-timeout")  # its last worker still hangs in the kernel there
+        # No handler of ours may run in the child before the child has reset them, nor come here between the
+        # fork and the note of it.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             self._live.append(self._fork(job))
         except OSError:
             return Ended(job, failure="worker-crashed")
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         return None
 
     def _fork(self, job: Job) -> _Live:
@@ -192,27 +198,21 @@ class Pool:
         with contextlib.ExitStack() as undo:
             answer, answer_end = _pipe(undo)
             life_end, life = _pipe(undo)
-            supervisor = os.getpid()
-            # No handler of ours may run in the child before it has reset them.
-            blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            start = worker.Start(
+                scan=self._scan,
+                limits=self._limits,
+                system=self._system,
+                answer=answer_end,
+                life=life_end,
+                supervisor=os.getpid(),
+            )
             gc.freeze()  # a collection in the child must not copy the pages of every inherited object
             try:
                 pid = os.fork()
                 if pid == 0:
-                    worker.live(
-                        job,
-                        worker.Start(
-                            scan=self._scan,
-                            limits=self._limits,
-                            system=self._system,
-                            answer=answer_end,
-                            life=life_end,
-                            supervisor=supervisor,
-                        ),
-                    )
+                    worker.live(job, start)
             finally:
                 gc.unfreeze()
-                signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             undo.pop_all()
         os.close(answer_end)
         os.close(life_end)

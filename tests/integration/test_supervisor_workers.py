@@ -13,15 +13,21 @@ from halod.roles import supervisor, worker
 from halod.roles.answer import Answer
 from halod.roles.confine import ANSWER_FD
 from halod.roles.limits import Limits
-from tests.support.roles import GID, UID, children, descriptors, make_home
+from tests.support.roles import GID, UID, children, descriptors, make_home, public_directory
 
 OWNER = UID if os.geteuid() == 0 else os.geteuid()
 GOOD = Answer(files=7)
 
 
 @pytest.fixture
-def job(tmp_path):
-    home = make_home(tmp_path, uid=OWNER)
+def place():
+    with public_directory() as made:
+        yield made
+
+
+@pytest.fixture
+def job(place):
+    home = make_home(place, uid=OWNER)
 
     def make(payload=None):
         return worker.Job(uid=OWNER, gid=GID, home=home, payload=payload, trusted_links=False)

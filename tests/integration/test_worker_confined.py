@@ -17,7 +17,7 @@ import pytest
 from halod.roles import supervisor, worker
 from halod.roles.answer import Answer, Row
 from halod.roles.limits import Limits
-from tests.support.roles import GID, UID, children, descriptors, make_home, wait_until
+from tests.support.roles import GID, UID, children, descriptors, make_home, public_directory, wait_until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's"),
@@ -72,8 +72,14 @@ def tries(home, attempts, **changes):
 
 
 @pytest.fixture
-def home(tmp_path):
-    return make_home(tmp_path)
+def place():
+    with public_directory() as made:
+        yield made
+
+
+@pytest.fixture
+def home(place):
+    return make_home(place)
 
 
 def test_the_home_is_read_as_its_account(home):
@@ -167,8 +173,8 @@ def test_nothing_is_written_anywhere(home):
     assert sorted(os.listdir(home)) == [".claude.json"]
 
 
-def test_nothing_outside_the_home_is_read(home, tmp_path):
-    other = make_home(tmp_path, name="other")
+def test_nothing_outside_the_home_is_read(home, place):
+    other = make_home(place, name="other")
     outside = [
         "/etc/passwd", "/etc/shadow", "/root", "/", "/tmp", "/proc/self/environ", "/proc/self/maps", "/proc",
         "/dev/null", "/dev/urandom", os.__file__, f"{other}/.claude.json", other, f"{home}/../other/.claude.json",
@@ -266,8 +272,8 @@ def test_memory_is_bounded(home):
     assert run(home, lambda *_: bytearray(2 * 1024**3)).failure == "worker-crashed"
 
 
-def test_root_is_read_without_capabilities_and_under_landlock(tmp_path):
-    home = make_home(tmp_path, uid=0, gid=0)
+def test_root_is_read_without_capabilities_and_under_landlock(place):
+    home = make_home(place, uid=0, gid=0)
     from halod.roles import libc
 
     attempts = [
@@ -411,8 +417,8 @@ def test_a_worker_ends_with_its_supervisor(home):
     wait_until(lambda: _seccomp_mode(pid) != "2")
 
 
-def test_an_ordinary_callers_worker_is_confined_too(tmp_path):
-    home = make_home(tmp_path)
+def test_an_ordinary_callers_worker_is_confined_too(place):
+    home = make_home(place)
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:

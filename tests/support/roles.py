@@ -6,9 +6,12 @@ child covered back to the parent; the order of the steps runs in the test proces
 `System`. Nothing is measured in a fully confined worker: it could not write its figures anywhere.
 """
 
+import contextlib
 import os
+import pathlib
 import pickle
 import select
+import tempfile
 import time
 
 import coverage
@@ -74,18 +77,23 @@ def _read(descriptor):
     return data
 
 
+@contextlib.contextmanager
+def public_directory():
+    """Give a directory that every account may pass: pytest keeps its own to the user who runs the tests."""
+    with tempfile.TemporaryDirectory() as made:
+        os.chmod(made, 0o711)
+        yield pathlib.Path(made)
+
+
 def make_home(parent, uid=UID, gid=GID, name="home"):
-    """Make a home with one file, reachable for its account although pytest's directories are private."""
+    """Make a home with one file."""
     home = parent / name
     home.mkdir()
-    (home / ".claude.json").write_text('{"mcpServers": {"CANARY-name": {"command": "CANARY-command"}}}')
+    file = home / ".claude.json"
+    file.write_text('{"mcpServers": {"CANARY-name": {"command": "CANARY-command"}}}')
     if os.geteuid() == 0:
         os.chown(home, uid, gid)
-        os.chown(home / ".claude.json", uid, gid)
-        step = parent
-        while str(step) not in ("/", "/tmp"):
-            os.chmod(step, step.stat().st_mode | 0o011)
-            step = step.parent
+        os.chown(file, uid, gid)
     return str(home)
 
 

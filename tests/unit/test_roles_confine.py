@@ -146,6 +146,25 @@ def test_a_worker_ends_when_the_pipe_to_its_supervisor_hangs_up():
         os.close(descriptor)
 
 
+def test_a_system_that_is_not_linux_follows_by_the_pipe_and_has_no_sandbox():
+    def live():
+        import fcntl
+
+        from halod.roles import libc
+
+        reader, _writer = os.pipe()
+        os.dup2(reader, confine.LIFE_FD)
+        system = confine.System("darwin")
+        system.undebuggable()
+        system.no_new_privileges()
+        system.follow(os.getppid())
+        armed = bool(fcntl.fcntl(confine.LIFE_FD, fcntl.F_GETFL) & os.O_ASYNC)
+        return armed, libc.prctl(39), system.seccomp()
+
+    keep = []
+    assert in_child(lambda: (keep.append(os.dup(keep[0])), live())[1], keep=keep) == (True, 0, False)
+
+
 def test_arming_the_pipe_is_visible_in_its_flags():
     def arm():
         import fcntl

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from halod.roles import supervisor, worker
 from halod.roles.answer import Answer, Row
 from halod.roles.limits import Limits
-from tests.support.roles import children, descriptors, make_home
+from tests.support.roles import children, descriptors, make_home, public_directory
 
 JOB = worker.Job(uid=12345, gid=12345, home="/nowhere")
 ANSWER = Answer(
@@ -106,6 +106,12 @@ def test_no_bytes_a_worker_can_write_raise(noise, cut):
         assert (outcome.answer is None) == (outcome.failure == "worker-invalid")
 
 
+@pytest.fixture
+def place():
+    with public_directory() as made:
+        yield made
+
+
 class Clock:
     """Seconds that pass when a test says so."""
 
@@ -129,11 +135,9 @@ class Stuck:
         return (0, 0) if self.held else os.waitpid(pid, 0)
 
 
-def _job(tmp_path, name="home"):
+def _job(place, name="home"):
     owner = 12345 if os.geteuid() == 0 else os.geteuid()
-    return worker.Job(
-        uid=owner, gid=12345, home=make_home(tmp_path, uid=owner, name=name), trusted_links=False
-    )
+    return worker.Job(uid=owner, gid=12345, home=make_home(place, uid=owner, name=name), trusted_links=False)
 
 
 def _drain(pool):
@@ -144,10 +148,10 @@ def _drain(pool):
     return ended
 
 
-def test_a_worker_that_does_not_even_die_is_abandoned_and_later_buried(tmp_path):
+def test_a_worker_that_does_not_even_die_is_abandoned_and_later_buried(place):
     before = descriptors()
     clock, wait = Clock(), Stuck()
-    job = _job(tmp_path)
+    job = _job(place)
     pool = supervisor.Pool(
         lambda _home, _job: ANSWER, limits=Limits(wall=20, grace=2), clock=clock, wait=wait
     )
@@ -171,9 +175,9 @@ def test_a_worker_that_does_not_even_die_is_abandoned_and_later_buried(tmp_path)
     assert children() == []
 
 
-def test_an_abandoned_worker_somebody_else_reaped_is_forgotten(tmp_path):
+def test_an_abandoned_worker_somebody_else_reaped_is_forgotten(place):
     clock, wait = Clock(), Stuck()
-    job = _job(tmp_path)
+    job = _job(place)
     pool = supervisor.Pool(lambda _home, _job: ANSWER, limits=Limits(grace=0), clock=clock, wait=wait)
     pool.submit(job)
     pool.step()
@@ -186,11 +190,11 @@ def test_an_abandoned_worker_somebody_else_reaped_is_forgotten(tmp_path):
     assert supervisor.decode(_drain(pool)[0]).answer == ANSWER
 
 
-def test_closing_does_not_wait_for_a_stuck_worker(tmp_path):
+def test_closing_does_not_wait_for_a_stuck_worker(place):
     before = descriptors()
     wait = Stuck()
     pool = supervisor.Pool(lambda _home, _job: ANSWER, limits=Limits(grace=0.05), wait=wait)
-    pool.submit(_job(tmp_path))
+    pool.submit(_job(place))
     pool.step()
     pool.close()
     assert not pool.busy
@@ -198,12 +202,12 @@ def test_closing_does_not_wait_for_a_stuck_worker(tmp_path):
     os.waitpid(wait.asked[0], 0)
 
 
-def test_a_worker_somebody_else_reaped_counts_as_crashed(tmp_path):
+def test_a_worker_somebody_else_reaped_counts_as_crashed(place):
     def lost(_pid, _options):
         raise ChildProcessError(errno.ECHILD, "no child")
 
     pool = supervisor.Pool(lambda _home, _job: ANSWER, wait=lost)
-    job = _job(tmp_path)
+    job = _job(place)
     pool.submit(job)
     pool.step()
     (pid,) = children()
@@ -211,14 +215,14 @@ def test_a_worker_somebody_else_reaped_counts_as_crashed(tmp_path):
     os.waitpid(pid, 0)
 
 
-def test_a_fork_that_fails_costs_one_job(tmp_path, monkeypatch):
+def test_a_fork_that_fails_costs_one_job(place, monkeypatch):
     before = descriptors()
 
     def refuse():
         raise BlockingIOError(errno.EAGAIN, "fork")
 
     pool = supervisor.Pool(lambda _home, _job: ANSWER)
-    job = _job(tmp_path)
+    job = _job(place)
     pool.submit(job)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fork", refuse)
@@ -228,29 +232,29 @@ def test_a_fork_that_fails_costs_one_job(tmp_path, monkeypatch):
     assert supervisor.decode(_drain(pool)[0]).answer == ANSWER
 
 
-def test_without_descriptors_for_processes_the_loop_looks_again_and_again(tmp_path, monkeypatch):
+def test_without_descriptors_for_processes_the_loop_looks_again_and_again(place, monkeypatch):
     monkeypatch.delattr(os, "pidfd_open", raising=False)
-    jobs = [_job(tmp_path, name) for name in ("one", "two", "three")]
+    jobs = [_job(place, name) for name in ("one", "two", "three")]
     outcomes = list(supervisor.run(jobs, lambda _home, _job: ANSWER))
     assert [outcome.answer for outcome in outcomes] == [ANSWER] * 3
     assert children() == []
 
 
-def test_a_worker_whose_memory_is_watched_is_ended(tmp_path):
+def test_a_worker_whose_memory_is_watched_is_ended(place):
     def hungry(_home, _job):
         held = bytearray(64 * 1024 * 1024)
         while held:
             signal.pause()
 
     small = Limits(watch_memory=True, memory=48 * 1024 * 1024)
-    (outcome,) = supervisor.run([_job(tmp_path)], hungry, limits=small)
+    (outcome,) = supervisor.run([_job(place)], hungry, limits=small)
     assert outcome.failure == "worker-crashed"
 
 
-def test_ignored_child_signals_do_not_hide_how_a_worker_ended(tmp_path):
+def test_ignored_child_signals_do_not_hide_how_a_worker_ended(place):
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        (outcome,) = supervisor.run([_job(tmp_path)], lambda _home, _job: ANSWER)
+        (outcome,) = supervisor.run([_job(place)], lambda _home, _job: ANSWER)
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert outcome.answer == ANSWER
