@@ -22,6 +22,7 @@ from halod.harnesses import LOCATIONS, display
 from halod.harnesses.dialect import Location
 from halod.policy.model import Policy, Registry
 from halod.roles.answer import Answer, Gap, Row
+from halod.seen import Blind, Seen
 from halod.status import (
     FILE_LIMIT,
     NAME_LIMIT,
@@ -128,7 +129,7 @@ class _Rules:
         else:
             _require(gap.location == -1 and not gap.parts and gap.reason == "home-unavailable")
         _require(not gap.server or (gap.reason == "malformed-entry" and self._is_name(gap.server)))
-        _require(0 <= gap.line <= _MOST and 0 <= gap.column <= _MOST)
+        _require(0 <= gap.line <= _MOST and 0 <= gap.column <= _MOST and 0 <= gap.depth <= _MOST)
         _require(not gap.errno or gap.errno in _ERRNO_NAMES)
 
     def _place(self, location: int, parts: tuple[str, ...], *, whole: bool) -> None:
@@ -169,11 +170,29 @@ def assemble(
     `LOCATIONS`, as the workers had them. `reveal` says that the workers did not redact names: only
     for an account that looks at its own files on its own terminal.
     """
+    return assemble_seen(accounts, machine, policy=policy, registry=registry, extra=extra, reveal=reveal)[0]
+
+
+def assemble_seen(
+    accounts: Sequence[Scanned],
+    machine: Machine,
+    *,
+    policy: Policy | None = None,
+    registry: Registry | None = None,
+    extra: tuple[Location, ...] = (),
+    reveal: bool = False,
+) -> tuple[Status, tuple[Seen, ...]]:
+    """Make the status of one cycle, and what it can vouch for: one Seen for each account (`halod.seen`)."""
     locations = LOCATIONS + extra
     rules = _Rules(registry, locations, reveal=reveal)
     made = _Rows(registry, locations)
     for account in accounts:
         made.add(account, rules)
+    return _status(made, machine, policy, len(accounts)), tuple(made.seen)
+
+
+def _status(made: "_Rows", machine: Machine, policy: Policy | None, accounts: int) -> Status:
+    registry = made.registry
     inventory = registry is None
     findings = tuple(sorted(made.findings, key=finding_key))
     return Status(
@@ -192,7 +211,7 @@ def assemble(
         inventory=findings if inventory else msgspec.UNSET,
         skipped=tuple(sorted(made.skipped, key=skipped_key)),
         coverage=Coverage(
-            accounts=len(accounts),
+            accounts=accounts,
             files=made.files,
             definitions=made.definitions,
             duration_ms=max(machine.duration_ms, 0),
@@ -214,6 +233,7 @@ class _Rows:
         self.skipped: list[Skipped] = []
         self.counts: dict[tuple[str, str, str], int] = {}
         self.not_covered: set[NotCovered] = set()
+        self.seen: list[Seen] = []
         self.files = 0
         self.definitions = 0
 
@@ -229,6 +249,7 @@ class _Rows:
                 self._add_answer(user, account.answer)
                 return
         self.skipped.append(Skipped(user=user, reason=reason))
+        self.seen.append(Seen(user=user, well=False))
 
     def _add_answer(self, user: str, answer: Answer) -> None:
         self.files += answer.files
@@ -243,6 +264,7 @@ class _Rows:
         for gap in answer.gaps:
             location = self.locations[gap.location] if gap.location >= 0 else None
             self.skipped.append(_skipped(user, gap, location))
+        self.seen.append(_seen(user, answer, self.locations))
 
     def approved(self) -> Iterable[Approved]:
         for (harness, entry, user), count in self.counts.items():
@@ -267,7 +289,7 @@ def _finding(user: str, row: Row, location: Location, registry: Registry | None)
         judged = {"kind": row.kind, "detail": clean(detail), "fix": clean(fix)}
     return Finding(
         harness=location.harness,
-        file=clean(display(location, row.parts), FILE_LIMIT),
+        file=_file(location, row.parts),
         server=row.name,
         transport=row.transport,
         host=row.host if row.transport == "http" else msgspec.UNSET,
@@ -281,11 +303,47 @@ def _finding(user: str, row: Row, location: Location, registry: Registry | None)
     )
 
 
+def _seen(user: str, answer: Answer, locations: tuple[Location, ...]) -> Seen:
+    """Say what an account's findings can be held against."""
+    blind: list[Blind] = []
+    for gap in answer.gaps:
+        if gap.location >= 0:
+            blind += _blind(gap, locations[gap.location])
+    return Seen(
+        user=user,
+        well=all(gap.location >= 0 for gap in answer.gaps),
+        read=frozenset([(locations[at].harness, _file(locations[at], parts)) for at, parts in answer.read]),
+        blind=tuple(blind),
+    )
+
+
+def _blind(gap: Gap, location: Location) -> Iterable[Blind]:
+    """Say what a gap hides: a file or one of its entries, and sometimes more than that."""
+    shown = display(location, gap.parts)
+    pattern = location.path.split("/")
+    wild = [at for at, name in enumerate(pattern) if "*" in name]
+    yield Blind(harness=location.harness, file=_file(location, gap.parts), server=gap.server)
+    if gap.depth or len(gap.parts) < len(wild):
+        folder = "/".join(shown.split("/")[: gap.depth + 1]) if gap.depth else shown
+        yield Blind(harness=location.harness, file=clean(folder, FILE_LIMIT), below=True)
+    if location.role == "plugin" and wild and not gap.server:
+        # An unread manifest names no other file of its plugin: those are not absent.
+        after = len(pattern) - 1 - wild[-1]
+        folder = "/".join(shown.split("/")[:-after]) if after and len(gap.parts) == len(wild) else shown
+        yield Blind(harness=location.harness, file=clean(folder, FILE_LIMIT), below=True)
+    if location.role == "state":
+        yield Blind(harness=location.harness, plugins=True)
+
+
+def _file(location: Location, parts: tuple[str, ...]) -> str:
+    return clean(display(location, parts), FILE_LIMIT)
+
+
 def _skipped(user: str, gap: Gap, location: Location | None) -> Skipped:
     return Skipped(
         user=user,
         harness=location.harness if location is not None else "",
-        file=clean(display(location, gap.parts), FILE_LIMIT) if location is not None else "",
+        file=_file(location, gap.parts) if location is not None else "",
         reason=gap.reason,
         server=gap.server or msgspec.UNSET,
         line=gap.line or msgspec.UNSET,

@@ -15,6 +15,8 @@ class Unread(msgspec.Struct, frozen=True):
 
     `server` is the entry's name as written (malformed-entry only), redacted before it leaves the worker.
     `line` and `column` start at 1; 0 when unknown. `errno` is a name, for reason "error" only.
+    `depth` is 0 when the file alone is unread, else the number of the path's components, counted from the
+    home, behind which nothing of the harness could be read: such a place is told once.
     """
 
     file: FileRef
@@ -23,6 +25,7 @@ class Unread(msgspec.Struct, frozen=True):
     line: int = 0
     column: int = 0
     errno: str = ""
+    depth: int = 0
 
     def __repr__(self) -> str:
         """Give the type's name only: a server name is the user's text."""

@@ -159,4 +159,5 @@ def _gap(unread: Unread, task: Task) -> Gap:
         line=unread.line,
         column=unread.column,
         errno=unread.errno,
+        depth=unread.depth,
     )
