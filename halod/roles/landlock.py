@@ -13,6 +13,7 @@ Invariants:
 
 import ctypes
 import errno
+import os
 import struct
 from collections.abc import Callable, Iterable
 
@@ -60,7 +61,12 @@ def ruleset(version: int) -> bytes:
     return struct.pack(f"={len(fields)}Q", *fields)
 
 
-def restrict(version: int, directories: Iterable[int], call: SystemCall = libc.syscall) -> bool:
+def restrict(
+    version: int,
+    directories: Iterable[int],
+    call: SystemCall = libc.syscall,
+    close: Callable[[int], None] = os.close,
+) -> bool:
     """Confine this process, for good, to reading beneath open directories. Needs no_new_privs.
 
     `version` is what `abi` gave before the fork. False when the kernel has no Landlock; raises OSError when
@@ -80,4 +86,5 @@ def restrict(version: int, directories: Iterable[int], call: SystemCall = libc.s
         rule = ctypes.create_string_buffer(struct.pack("=Qi", _READ_FILE | _READ_DIR, directory))
         call(_ADD_RULE, rules, _RULE_PATH_BENEATH, ctypes.addressof(rule), 0)
     call(_RESTRICT_SELF, rules, 0)
+    close(rules)
     return True

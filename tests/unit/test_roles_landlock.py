@@ -60,7 +60,9 @@ def test_every_directory_gets_a_rule_before_the_process_is_restricted():
         calls.append((which, arguments[:2]))
         return 9
 
-    assert landlock.restrict(7, (3, 4), call) is True
+    closed = []
+    assert landlock.restrict(7, (3, 4), call, closed.append) is True
+    assert closed == [9]
     assert [which for which, _ in calls] == [444, 445, 445, 446]
     assert calls[1][1] == (9, 1)
     assert calls[3][1] == (9, 0)
