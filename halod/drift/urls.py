@@ -9,19 +9,17 @@ from typing import Final, Literal
 
 from halod.launch.model import UrlParts
 
-Nearness = Literal["differs", "other-path", "other-port", "elsewhere"]
+Nearness = Literal["differs", "other-path", "other-port"]
 
 _DEFAULT_PORTS: Final = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 
 
 def compare(url: UrlParts, pin: UrlParts) -> tuple[Nearness, tuple[str, ...]]:
-    """Tell how far `url` is from `pin`, and with "differs" in what (`verdict.URL_DIFFERENCES`).
+    """Tell how far `url` is from a pin on the same host, and with "differs" in what (`verdict.URL_DIFFERENCES`).
 
     "differs" means same host, port and path but for a trailing slash. The default ports of all schemes are
     equal to each other (rule 3 could never see a scheme otherwise), and so are two spellings of one number.
     """
-    if url.host != pin.host:
-        return "elsewhere", ()
     if not _same_port(url, pin):
         return "other-port", ()
     if url.path.removesuffix("/") != pin.path.removesuffix("/"):

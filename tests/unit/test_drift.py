@@ -376,7 +376,7 @@ def test_a_pinned_bridge_to_a_near_url_is_drift():
 
 
 @pytest.mark.parametrize(
-    "nested", [None, Nested(url="https://x.example/"), Nested(shell="a && b"), Nested(argv=())]
+    "nested", [None, Nested(url="https://x.example/"), Nested(shell="a && b"), Nested(argv=()), Nested()]
 )
 def test_a_pinned_bridge_to_anything_else_is_unapproved(nested):
     """What is nested decides; what is not told is not approved."""
