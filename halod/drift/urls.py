@@ -15,7 +15,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 
 
 def compare(url: UrlParts, pin: UrlParts) -> tuple[Nearness, tuple[str, ...]]:
-    """Tell how far `url` is from a pin on the same host, and with "differs" in what (`verdict.URL_DIFFERENCES`).
+    """Tell how far `url` is from a pin on the same host; "differs" says in what (`URL_DIFFERENCES`).
 
     "differs" means same host, port and path but for a trailing slash. The default ports of all schemes are
     equal to each other (rule 3 could never see a scheme otherwise), and so are two spellings of one number.
