@@ -22,7 +22,7 @@ from halod.harnesses import LOCATIONS, display
 from halod.harnesses.dialect import Location
 from halod.policy.model import Policy, Registry
 from halod.roles.answer import Answer, Gap, Row
-from halod.seen import Blind, Seen
+from halod.seen import Seen
 from halod.status import (
     FILE_LIMIT,
     NAME_LIMIT,
@@ -305,34 +305,33 @@ def _finding(user: str, row: Row, location: Location, registry: Registry | None)
 
 def _seen(user: str, answer: Answer, locations: tuple[Location, ...]) -> Seen:
     """Say what an account's findings can be held against."""
-    blind: list[Blind] = []
-    for gap in answer.gaps:
-        if gap.location >= 0:
-            blind += _blind(gap, locations[gap.location])
+    places = [(gap, locations[gap.location]) for gap in answer.gaps if gap.location >= 0]
     return Seen(
         user=user,
-        well=all(gap.location >= 0 for gap in answer.gaps),
+        well=len(places) == len(answer.gaps),
         read=frozenset([(locations[at].harness, _file(locations[at], parts)) for at, parts in answer.read]),
-        blind=tuple(blind),
+        unread=frozenset(
+            [(location.harness, _file(location, gap.parts), gap.server) for gap, location in places]
+        ),
+        hidden=frozenset(
+            [(location.harness, folder) for gap, location in places for folder in _hidden(gap, location)]
+        ),
+        plugins=frozenset([location.harness for _, location in places if location.role == "state"]),
     )
 
 
-def _blind(gap: Gap, location: Location) -> Iterable[Blind]:
-    """Say what a gap hides: a file or one of its entries, and sometimes more than that."""
+def _hidden(gap: Gap, location: Location) -> Iterable[str]:
+    """Give the folders, as shown, whose files a gap hides: what cannot be looked into is not absent."""
     shown = display(location, gap.parts)
+    names = shown.split("/")
     pattern = location.path.split("/")
     wild = [at for at, name in enumerate(pattern) if "*" in name]
-    yield Blind(harness=location.harness, file=_file(location, gap.parts), server=gap.server)
-    if gap.depth or len(gap.parts) < len(wild):
-        folder = "/".join(shown.split("/")[: gap.depth + 1]) if gap.depth else shown
-        yield Blind(harness=location.harness, file=clean(folder, FILE_LIMIT), below=True)
-    if location.role == "plugin" and wild and not gap.server:
-        # An unread manifest names no other file of its plugin: those are not absent.
-        after = len(pattern) - 1 - wild[-1]
-        folder = "/".join(shown.split("/")[:-after]) if after and len(gap.parts) == len(wild) else shown
-        yield Blind(harness=location.harness, file=clean(folder, FILE_LIMIT), below=True)
-    if location.role == "state":
-        yield Blind(harness=location.harness, plugins=True)
+    whole = len(gap.parts) == len(wild)
+    if gap.depth or not whole:
+        yield clean("/".join(names[: gap.depth + 1]) if gap.depth else shown, FILE_LIMIT)
+    if location.role == "plugin" and wild and whole and not gap.server:
+        # An unread manifest names no other file of its plugin.
+        yield clean("/".join(names[: len(names) - (len(pattern) - 1 - wild[-1])]), FILE_LIMIT)
 
 
 def _file(location: Location, parts: tuple[str, ...]) -> str:

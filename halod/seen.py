@@ -13,56 +13,38 @@ import msgspec
 from halod.status import Finding
 
 
-class Blind(msgspec.Struct, frozen=True, kw_only=True):
-    """Something of a harness that was not read.
-
-    `file` is a file, or with `below` a folder all of which counts; `server` narrows a file to the entries of
-    that name. `plugins` stands for all that plugins of the harness bring: the record of them was not read.
-    """
-
-    harness: str
-    file: str = ""
-    below: bool = False
-    server: str = ""
-    plugins: bool = False
-
-    def hides(self, finding: Finding) -> bool:
-        """Tell whether the finding could be in what was not read, even though its file was read."""
-        if self.harness != finding.harness:
-            return False
-        if self.plugins:
-            return finding.scope == "plugin"
-        same = not self.below and self.file == finding.file
-        return same and self.server in {"", finding.server}
-
-    def hides_folder(self, finding: Finding) -> bool:
-        """Tell whether the finding's file, if it was not read, may be there all the same."""
-        if not self.below or self.harness != finding.harness:
-            return False
-        return finding.file == self.file or finding.file.startswith(self.file + "/")
-
-
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """One account in one cycle.
 
-    `well` says that its worker ended well and reached the home. `read` are (harness, file). `harnesses` are
-    those that were looked for, None for all.
+    `well` says that its worker ended well and reached the home. `read` are files: (harness, file). `unread`
+    are files, or entries of one name in them: (harness, file, server or ""). `hidden` are folders, (harness,
+    folder), in which files that were not read may lie. `plugins` are harnesses whose record of plugins was
+    not read, so that what plugins bring is not known. `harnesses` are those that were looked for, None for
+    all.
     """
 
     user: str
     well: bool
     read: frozenset[tuple[str, str]] = frozenset()
-    blind: tuple[Blind, ...] = ()
+    unread: frozenset[tuple[str, str, str]] = frozenset()
+    hidden: frozenset[tuple[str, str]] = frozenset()
+    plugins: frozenset[str] = frozenset()
     harnesses: frozenset[str] | None = None
 
     def vouches(self, finding: Finding) -> bool:
         """Tell whether a finding of this account would have been found if it were still there."""
+        harness, file = finding.harness, finding.file
         if not self.well or finding.user != self.user:
             return False
-        if self.harnesses is not None and finding.harness not in self.harnesses:
+        if self.harnesses is not None and harness not in self.harnesses:
             return False
-        if any(blind.hides(finding) for blind in self.blind):
+        if (harness, file, "") in self.unread or (harness, file, finding.server) in self.unread:
             return False
-        if (finding.harness, finding.file) in self.read:
+        if finding.scope == "plugin" and harness in self.plugins:
+            return False
+        if (harness, file) in self.read:
             return True
-        return not any(blind.hides_folder(finding) for blind in self.blind)
+        names = file.split("/")
+        return not any(
+            (harness, "/".join(names[:count])) in self.hidden for count in range(1, len(names) + 1)
+        )
