@@ -10,14 +10,12 @@ Decisions, where the facts leave room:
   `not_covered`. So is a plugin that is installed anywhere but below `~/.claude/`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from halod.definition import FileRef
-from halod.harnesses.model import Found
 from halod.harnesses.plugins import PLUGIN_SOURCES
 from halod.harnesses.scan import Scan, Source, switch
-from halod.harnesses.values import mapping
+from halod.harnesses.values import mapping, sequence, texts
 
 HARNESS: Final = "claude-code"
 _PLUGINS: Final = ".claude/plugins"
@@ -38,21 +36,76 @@ class Brought(NamedTuple):
     on: bool
 
 
+class State:
+    """What Claude Code's state files say of plugins, worked out once per scan."""
+
+    def __init__(self, scan: Scan) -> None:
+        settings = mapping(scan.state(_SETTINGS, HARNESS))
+        self.enabled = mapping(settings.get("enabledPlugins"))
+        self.rejected = frozenset(texts(settings.get("disabledMcpjsonServers")))
+        self.installed: dict[str, list[str]] = {}
+        """The install paths of every installed plugin, mapped into the home ("" for one outside), by id."""
+        for plugin, record in mapping(mapping(scan.state(_INSTALLED, HARNESS)).get("plugins")).items():
+            # Version 1 of the file has one record each, version 2 a list.
+            records = record if isinstance(record, list) else [record]
+            paths = texts([mapping(one).get("installPath") for one in records])
+            self.installed[plugin] = [mapped(path) for path in paths]
+        self.directories = {
+            market
+            for market, known in mapping(scan.state(_MARKETS, HARNESS)).items()
+            if mapping(mapping(known).get("source")).get("source") == "directory"
+        }
+
+    @classmethod
+    def of(cls, scan: Scan) -> "State":
+        """Give the scan's one state, read when it is first asked for."""
+        state = scan.memo.get(HARNESS)
+        if not isinstance(state, cls):
+            scan.memo[HARNESS] = state = cls(scan)
+        return state
+
+    def is_live(self, pattern: str, parts: tuple[str, ...]) -> bool:
+        """Say whether a plugin's file, by its location and parts, belongs to a plugin that runs."""
+        if pattern.startswith(_SKILLS):
+            return self.enabled.get(f"{parts[0]}@skills-dir") is not False
+        if not pattern.startswith(_CACHE):
+            return True
+        plugin = _id_of(parts)
+        if self.enabled.get(plugin) is False or parts[0] in self.directories:
+            return False
+        paths = self.installed.get(plugin)
+        if not self.installed or paths == []:
+            return True
+        return paths is not None and _CACHE + "/".join(parts[:3]) in paths
+
+    def is_on(self, plugin: str, market: str) -> bool:
+        """Say whether a catalogue's plugin is on and runs as the catalogue says."""
+        return self.enabled.get(plugin) is not False and market not in self.directories
+
+    def has_sources(self, cached: set[str]) -> bool:
+        """Say whether a plugin runs from a folder that is not below `~/.claude/`."""
+        if any("" in paths for paths in self.installed.values()):
+            return True
+        named = {plugin for plugin, value in self.enabled.items() if value is not False}
+        plugins = {*self.installed, *named, *cached}
+        return any(plugin.rpartition("@")[2] in self.directories for plugin in plugins)
+
+
 def apply(scan: Scan) -> None:
     """Switch what Claude Code's other files switch, and name the plugins that run from elsewhere."""
-    found = list(scan.found(HARNESS))
-    plugins = [one for one in found if one.definition.scope == "plugin"]
-    root_file = [one for one in found if _path(scan, one.definition.file.location) == "~/.mcp.json"]
-    if root_file:
-        rejected = _settings(scan).get("disabledMcpjsonServers")
-        for one in root_file:
-            switch(one, on=not (isinstance(rejected, list) and one.definition.name in rejected))
+    files = [(one, one.definition.file) for one in scan.found(HARNESS)]
+    placed = [(one, scan.locations[file.location].path, file.parts) for one, file in files]
+    plugins = [(one, path[2:], parts) for one, path, parts in placed if one.definition.scope == "plugin"]
+    for one, path, _ in placed:
+        if path == "~/.mcp.json":
+            switch(one, on=one.definition.name not in State.of(scan).rejected)
     if not plugins and not scan.exists(_PLUGINS):
         return
-    for one in plugins:
-        reference = one.definition.file
-        switch(one, on=_is_live(scan, _path(scan, reference.location)[2:], reference.parts))
-    _name_sources(scan, {_id_of(reference.parts) for reference in _cached(scan, plugins)})
+    state = State.of(scan)
+    for one, pattern, parts in plugins:
+        switch(one, on=state.is_live(pattern, parts))
+    if state.has_sources({_id_of(parts) for _, pattern, parts in plugins if pattern.startswith(_CACHE)}):
+        scan.reading.not_covered.add(PLUGIN_SOURCES)
 
 
 def catalogue(scan: Scan, source: Source, document: object) -> Iterator[Brought]:
@@ -61,90 +114,26 @@ def catalogue(scan: Scan, source: Source, document: object) -> Iterator[Brought]
     Those are the entries of installed plugins that have `strict: false` and no manifest of their own: then
     the catalogue stands for the manifest ("Checked"). The rest of a catalogue is an offer.
     """
-    entries = document.get("plugins") if isinstance(document, dict) else None
-    for entry in entries if isinstance(entries, list) else ():
-        if not isinstance(entry, dict) or entry.get("strict") is not False or not entry.get("mcpServers"):
+    market = source.parts[0]
+    for item in sequence(mapping(document).get("plugins")):
+        entry = mapping(item)
+        if entry.get("strict") is not False or not entry.get("mcpServers"):
             continue
-        plugin = f"{entry.get('name')}@{source.parts[0]}"
-        for path in _installed(scan).get(plugin, ()):
-            root = mapped(path)
-            if root and scan.exists(root + "/.claude-plugin/plugin.json"):
-                continue
-            parts = tuple(root.removeprefix(_CACHE).split("/")) if root.startswith(_CACHE) else ()
-            on = _enabled_plugins(scan).get(plugin) is not False and not _from_directory(
-                scan, source.parts[0]
-            )
-            yield Brought(entry["mcpServers"], root, parts, on)
-            break
+        plugin = f"{entry.get('name')}@{market}"
+        for root in State.of(scan).installed.get(plugin, ()):
+            if not root or not scan.exists(root + "/.claude-plugin/plugin.json"):
+                parts = tuple(root.removeprefix(_CACHE).split("/")) if root.startswith(_CACHE) else ()
+                yield Brought(entry["mcpServers"], root, parts, State.of(scan).is_on(plugin, market))
+                break
 
 
 def mapped(path: str) -> str:
     """Map an absolute path of Claude's state into the home, by the part after `/.claude/`; "" for another."""
     _, found, tail = path.partition(_CONFIG)
-    parts = tail.split("/")
-    return ".claude/" + tail if found and tail and ".." not in parts else ""
-
-
-def _path(scan: Scan, number: int) -> str:
-    return scan.locations[number].path
-
-
-def _cached(scan: Scan, plugins: list[Found]) -> Iterator[FileRef]:
-    for one in plugins:
-        if _path(scan, one.definition.file.location)[2:].startswith(_CACHE):
-            yield one.definition.file
+    parts = tail.rstrip("/").split("/")
+    return ".claude/" + "/".join(parts) if found and not {"", ".", ".."} & set(parts) else ""
 
 
 def _id_of(parts: tuple[str, ...]) -> str:
     """Give a cached plugin's id from the parts of its path: market, plugin, version."""
     return f"{parts[1]}@{parts[0]}"
-
-
-def _is_live(scan: Scan, pattern: str, parts: tuple[str, ...]) -> bool:
-    enabled = _enabled_plugins(scan)
-    if pattern.startswith(_SKILLS):
-        return enabled.get(f"{parts[0]}@skills-dir") is not False
-    if not pattern.startswith(_CACHE):
-        return True
-    plugin = _id_of(parts)
-    if enabled.get(plugin) is False or _from_directory(scan, parts[0]):
-        return False
-    installed = _installed(scan)
-    if not installed:
-        return True
-    paths = installed.get(plugin)
-    return paths is not None and (not paths or _CACHE + "/".join(parts[:3]) in map(mapped, paths))
-
-
-def _name_sources(scan: Scan, cached: set[str]) -> None:
-    installed = _installed(scan)
-    named = {plugin for plugin, value in _enabled_plugins(scan).items() if value is not False}
-    outside = any(not mapped(path) for paths in installed.values() for path in paths)
-    if outside or any(
-        _from_directory(scan, plugin.rpartition("@")[2]) for plugin in {*installed, *named, *cached}
-    ):
-        scan.reading.not_covered.add(PLUGIN_SOURCES)
-
-
-def _settings(scan: Scan) -> Mapping[str, object]:
-    return mapping(scan.state(_SETTINGS, HARNESS))
-
-
-def _enabled_plugins(scan: Scan) -> Mapping[str, object]:
-    return mapping(_settings(scan).get("enabledPlugins"))
-
-
-def _from_directory(scan: Scan, market: str) -> bool:
-    known = mapping(mapping(scan.state(_MARKETS, HARNESS)).get(market))
-    return mapping(known.get("source")).get("source") == "directory"
-
-
-def _installed(scan: Scan) -> dict[str, list[str]]:
-    """Give the install paths of every installed plugin, by id; version 1 of the file has one record each."""
-    records = mapping(mapping(scan.state(_INSTALLED, HARNESS)).get("plugins"))
-    found: dict[str, list[str]] = {}
-    for plugin, record in records.items():
-        entries = record if isinstance(record, list) else [record]
-        paths = [mapping(entry).get("installPath") for entry in entries]
-        found[plugin] = [path for path in paths if isinstance(path, str)]
-    return found

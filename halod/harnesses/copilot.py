@@ -17,7 +17,7 @@ def apply(scan: Scan) -> None:
     if not found:
         return
     settings = mapping(scan.state("~/.copilot/settings.json", HARNESS))
-    off = texts(settings.get("disabledMcpServers"))
+    off = frozenset(texts(settings.get("disabledMcpServers")))
     for one in found:
         switch(one, on=one.definition.name not in off)
     plugins = [one for one in found if one.definition.scope == "plugin"]

@@ -13,6 +13,8 @@ from halod.definition import Feature
 # Objects of an entry that set up how the harness signs in.
 _AUTH_OBJECTS: Final = ("oauth", "auth", "oidc", "authorization")
 _TLS_OFF: Final = ("ssl_verify", "sslVerify", "verifySsl", "verify_ssl", "tlsVerify", "rejectUnauthorized")
+# What Cline keeps of a sign-in that is over.
+_NO_ENDPOINT: Final = frozenset({"tokens", "clientinformation", "discoverystate"})
 _TLS_OTHER: Final = ("caBundlePath", "ca_bundle", "caCert", "proxy")
 
 
@@ -50,18 +52,14 @@ def _rerouted(options: object) -> bool:
 
 def _names_endpoint(value: object) -> bool:
     """Say whether a sign-in object names a server of its own; where the answer comes back to is none."""
-    if not isinstance(value, dict):
-        return False
-    for key, setting in value.items():
-        word = key.lower()
-        if (
-            "redirect" in word
-            or "callback" in word
-            or word in {"tokens", "clientinformation", "discoverystate"}
-        ):
-            continue
-        if isinstance(setting, str) and ("://" in setting or "issuer" in word) and setting:
-            return True
-        if _names_endpoint(setting):
-            return True
+    pending = [value]
+    while pending:
+        inner = pending.pop()
+        for key, setting in inner.items() if isinstance(inner, dict) else ():
+            word = key.lower()
+            if word in _NO_ENDPOINT or "redirect" in word or "callback" in word:
+                continue
+            if isinstance(setting, str) and setting and ("://" in setting or "issuer" in word):
+                return True
+            pending.append(setting)
     return False

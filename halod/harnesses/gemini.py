@@ -9,8 +9,8 @@ In `extension-enablement.json` the last override decides, `!` switches off; path
 may be a copy (design 4).
 """
 
-import re
 from collections.abc import Callable
+from typing import Final
 
 from halod.definition import Definition, FileRef
 from halod.harnesses.model import Found
@@ -19,6 +19,8 @@ from halod.harnesses.scan import Scan, switch
 from halod.harnesses.values import mapping, texts
 
 _Names = tuple[str, ...]
+_ITEMS: Final = 200  # of a list: people write a few, and every server is compared with each
+_LONGEST: Final = 256  # characters of a pattern or of a name compared with one
 
 
 def apply_gemini(scan: Scan) -> None:
@@ -32,7 +34,7 @@ def apply_gemini(scan: Scan) -> None:
         for one in found:
             names = _names(scan, one)
             switch(one, on=all(switches.get(name, True) for name in _ids(names)))
-            _by_lists(one, settings, names, _same)
+            _by_name(one, settings, names)
     _extensions(scan, "gemini-cli", "~/.gemini/extensions", found)
 
 
@@ -41,7 +43,7 @@ def apply_qwen(scan: Scan) -> None:
     settings = mapping(mapping(scan.documents.get(".qwen/settings.json")).get("mcp"))
     found = list(scan.found("qwen-code"))
     for one in found:
-        _by_lists(one, settings, (one.definition.name,), _fits)
+        _by_pattern(one, settings)
     _extensions(scan, "qwen-code", "~/.qwen/extensions", found)
 
 
@@ -82,23 +84,47 @@ def _plain(name: str) -> str:
     return name.strip().lower()
 
 
-def _same(item: str, names: _Names) -> bool:
-    return _plain(item) in _ids(names) or _plain(item) == _plain(names[0])
+def _by_name(found: Found, settings: object, names: _Names) -> None:
+    """Switch by Gemini's lists: names trimmed and without case, an extension's server by its id too."""
+    ids = {*_ids(names), _plain(names[0])}
+    _by_lists(found, settings, lambda items: not ids.isdisjoint(map(_plain, items)))
 
 
-def _fits(item: str, names: _Names) -> bool:
-    pattern = "".join(
-        {"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in re.sub(r"\*+", "*", item)
-    )
-    return re.fullmatch(pattern, names[0], re.DOTALL) is not None
+def _by_pattern(found: Found, settings: object) -> None:
+    """Switch by Qwen's lists of names and patterns."""
+    name = found.definition.name
+    _by_lists(found, settings, lambda items: name in items or any(fits(name, item) for item in items))
 
 
-def _by_lists(found: Found, settings: object, names: _Names, same: Callable[[str, _Names], bool]) -> None:
-    allowed = texts(mapping(settings).get("allowed"))
-    excluded = texts(mapping(settings).get("excluded"))
-    if allowed:
-        switch(found, on=any(same(item, names) for item in allowed))
-    switch(found, on=not any(same(item, names) for item in excluded))
+def _by_lists(found: Found, settings: object, holds: Callable[[list[str]], bool]) -> None:
+    allowed = texts(mapping(settings).get("allowed"))[:_ITEMS]
+    excluded = texts(mapping(settings).get("excluded"))[:_ITEMS]
+    switch(found, on=(not allowed or holds(allowed)) and not holds(excluded))
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Say whether a name has a pattern's form: `*` for any text, `?` for one character.
+
+    No backtracking beyond the last `*`, so the cost is at most the product of the lengths; longer patterns
+    than a name can need fit nothing.
+    """
+    if "*" not in pattern and "?" not in pattern:
+        return name == pattern
+    if len(pattern) > _LONGEST or len(name) > _LONGEST:
+        return False
+    at = star = 0
+    start, retry = -1, 0
+    while at < len(name):
+        if star < len(pattern) and pattern[star] == "*":
+            start, retry, star = star, at, star + 1
+        elif star < len(pattern) and pattern[star] in ("?", name[at]):
+            at, star = at + 1, star + 1
+        elif start >= 0:
+            retry += 1
+            at, star = retry, start + 1
+        else:
+            return False
+    return not pattern[star:].strip("*")
 
 
 def _extensions(scan: Scan, harness: str, folder: str, found: list[Found]) -> None:

@@ -6,6 +6,7 @@ that the IDE splits at blanks outside double quotes; a string with another quote
 so that nothing is taken for what it may not be.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -108,8 +109,8 @@ def _environment(element: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _descendants(element: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    pending = list(_children(element))
+    pending = deque(_children(element))
     while pending:
-        item = pending.pop(0)
+        item = pending.popleft()
         yield item
         pending += _children(item)

@@ -18,6 +18,7 @@ from halod.harnesses import claude, desktop, jetbrains, opencode, openhands, plu
 from halod.harnesses.database import read_database
 from halod.harnesses.dialect import Location, Place
 from halod.harnesses.entries import Origin, Unusable, read_entry
+from halod.harnesses.formats.sqlite import Unsupported
 from halod.harnesses.model import Found, Reading, Unread
 from halod.harnesses.scan import ABSENT, Scan, Source, parent_of, switch
 from halod.harnesses.switches import SWITCHES
@@ -26,6 +27,7 @@ from halod.harnesses.tables import Contents, Slot
 from halod.harnesses.values import texts
 from halod.home import Home, Refused
 
+_POINTERS: Final = 50  # paths and maps of one manifest; people write one
 _READ_ROLES = frozenset({"user", "legacy", "plugin", "agent", "shared"})
 
 
@@ -51,6 +53,7 @@ def read_home(
     scan.fetch(sources)
     for source in sources:
         _READERS[source.location.place.reader](scan, source)
+    scan.tell_refused()
     for harness, apply in SWITCHES.items():
         if harnesses is None or harness in harnesses:
             apply(scan)
@@ -91,7 +94,8 @@ def take(scan: Scan, source: Source, contents: Contents) -> list[Found]:
     location = source.location
     place = location.place
     new: list[Found] = []
-    for slot in contents.slots:
+    off: dict[int, frozenset[str]] = {}
+    for slot in contents.slots[: scan.room()]:
         if slot.name in place.reserved:
             continue
         scope: Scope = "project" if slot.table.startswith("/projects/") else location.scope
@@ -102,20 +106,24 @@ def take(scan: Scan, source: Source, contents: Contents) -> list[Found]:
             scan.reading.unread.append(Unread(source.file, "malformed-entry", server=slot.name))
             continue
         if found is not None:
-            switch(found, on=slot.table not in place.dead and not _is_off(slot, place))
+            switch(found, on=slot.table not in place.dead and slot.name not in _off(slot, place, off))
             new.append(found)
+    if len(contents.slots) > scan.room():
+        scan.reading.unread.append(Unread(source.file, "too-many-entries"))
     scan.reading.found += new
     return new
 
 
-def _is_off(slot: Slot, place: Place) -> bool:
-    """Say whether the list of switched-off names beside a table has the slot's name.
+def _off(slot: Slot, place: Place, known: dict[int, frozenset[str]]) -> frozenset[str]:
+    """Give the list of switched-off names beside a slot's table; `known` are those of this document.
 
     Where a location has a table per project, only a project's own list decides about the project's servers.
     """
     if not place.off or ("*" not in slot.table and any("*" in table for table in place.tables)):
-        return False
-    return slot.name in texts(slot.parent.get(place.off))
+        return frozenset()
+    if id(slot.parent) not in known:
+        known[id(slot.parent)] = frozenset(texts(slot.parent.get(place.off)))
+    return known[id(slot.parent)]
 
 
 def _opencode(scan: Scan, source: Source) -> None:
@@ -148,7 +156,10 @@ def _database(scan: Scan, source: Source) -> None:
         log = scan.open(source.path + "-wal")
         if isinstance(log, Refused):
             raise log
-        return read_database(location.tables[0], data, log.data if log else None, location.dialect)
+        try:
+            return read_database(location.tables[0], data, log.data if log else None, location.dialect)
+        except Unsupported:
+            raise Refused("error", "ENOTSUP") from None
 
     contents = scan.load(source, parse)
     if isinstance(contents, Contents):
@@ -167,13 +178,16 @@ def _manifest(scan: Scan, source: Source) -> None:
 def _bring(scan: Scan, source: Source, value: object, root: str, parts: tuple[str, ...]) -> list[Found]:
     """Take what a plugin's `mcpServers` says. A path is read only inside the plugin's own folder, `root`."""
     new: list[Found] = []
-    for item in value if isinstance(value, list) else [value]:
+    items = value if isinstance(value, list) else [value]
+    if len(items) > _POINTERS:
+        scan.reading.unread.append(Unread(source.file, "too-many-entries"))
+    for item in items[:_POINTERS]:
         if isinstance(item, dict):
             inner = item.get("mcpServers")
             servers = inner if isinstance(inner, dict) and len(item) == 1 else item
             slots = [Slot(str(name), entry, "/mcpServers", item) for name, entry in servers.items()]
             new += take(scan, source, Contents(slots))
-        elif isinstance(item, str):
+        elif type(item) is str:
             _follow(scan, plugins.named(scan, source, root, parts, item))
         elif item is not None:
             scan.reading.unread.append(Unread(source.file, "malformed"))

@@ -19,6 +19,9 @@ from halod.harnesses.model import Found, Reading, Unread
 from halod.home import Absent, File, Home, Refused
 
 BLANK_WAIT = 0.1  # seconds: a file of zero bytes may be in the middle of being written (design 3.7)
+MAX_ENTRIES = (
+    20_000  # definitions and broken entries of one home: a hostile file cannot spend a worker's time
+)
 ABSENT = "/absent"  # an answer of `blocked`; no path in a home begins with a slash
 
 Parser = Callable[[bytes | bytearray], object]
@@ -37,6 +40,11 @@ class Source(msgspec.Struct, frozen=True):
         """How the file is named outside the scan."""
         return FileRef(self.number, self.parts)
 
+    @property
+    def wildcards(self) -> int:
+        """How many components of the path have a wildcard; fewer parts than that mean a folder."""
+        return sum("*" in component for component in self.location.path.split("/"))
+
     def __repr__(self) -> str:
         """Give the type's name only: names of folders are the user's text."""
         return "<Source>"
@@ -51,6 +59,8 @@ class Scan:
         self.reading = Reading()
         self.labels: dict[FileRef, str] = {}
         """The name that an extension's manifest gives itself."""
+        self.memo: dict[str, object] = {}
+        """What a harness's module worked out once for this scan."""
         self.documents: dict[str, object] = {}
         """The decoded files of locations without wildcard, by path."""
         self._sleep: Callable[[float], object] | None = sleep
@@ -58,6 +68,7 @@ class Scan:
         self._files: dict[str, File | Refused | None] = {}
         self._spent: dict[str, tuple[int, int]] = {}
         self._told: set[tuple[str, str]] = set()
+        self._refused: list[tuple[Source, Refused]] = []
         self._seen: set[tuple[object, ...]] = set()
         self._counted: set[tuple[int, int]] = set()
         self._uses: dict[str, int] = {}
@@ -91,7 +102,7 @@ class Scan:
             return False
 
     def sources(self, number: int) -> Iterator[Source]:
-        """Give the files of a location, as far as directories tell. What is refused is told."""
+        """Give the files of a location, as far as directories tell; see also `tell_refused`."""
         location = self.locations[number]
         pattern = location.path[2:]
         if self.blocked(location.folder) == ABSENT:
@@ -102,7 +113,7 @@ class Scan:
         for match in self.home.match(pattern):
             source = Source(number, location, match.path, match.parts)
             if match.refused:
-                self.refuse(source, Refused(match.refused, match.errno))
+                self._refused.append((source, Refused(match.refused, match.errno)))
             else:
                 yield source
 
@@ -252,9 +263,16 @@ class Scan:
         if key in self._told:
             return
         self._told.add(key)
-        self.reading.unread.append(Unread(source.file, refusal.reason, errno=refusal.errno))
+        depth = 0 if place == source.path and len(source.parts) == source.wildcards else place.count("/") + 1
+        self.reading.unread.append(Unread(source.file, refusal.reason, errno=refusal.errno, depth=depth))
         if refusal.reason == "escapes-home" and source.location.scope == "plugin":
             self.reading.not_covered.add("plugin-sources")
+
+    def tell_refused(self) -> None:
+        """Tell what `sources` could not walk, after the files: a refused folder is told by a file in it."""
+        refused, self._refused = self._refused, []
+        for source, refusal in refused:
+            self.refuse(source, refusal)
 
     def _cause(self, path: str) -> str:
         """Give the directory of a path when it is what cannot be walked, else the path."""
@@ -263,6 +281,10 @@ class Scan:
         except Refused:
             return parent_of(path)
         return path
+
+    def room(self) -> int:
+        """Give how many entries may still be taken."""
+        return max(MAX_ENTRIES - len(self.reading.found) - len(self.reading.unread), 0)
 
     def found(self, harness: str) -> Iterator[Found]:
         """Give what was found of one harness so far."""

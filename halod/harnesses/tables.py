@@ -66,12 +66,21 @@ class _Walk:
                 present = self.table(document, table) or present
         if present or "/" not in self.place.tables:
             return
-        if self.place.single and self.is_entry(document):
-            self.found.slots.append(Slot(stem, document, "/", _NOTHING))
+        if self.place.single:
+            self.single(document, stem)
             return
         # Notes such as `$schema` stand beside the servers of a map without a wrapper.
         bare = {key: value for key, value in document.items() if not (key.startswith("$") and _scalar(value))}
         self.value(bare, "/", _NOTHING)
+
+    def single(self, document: Mapping[str, object], stem: str) -> None:
+        """Add a file that is one entry, or what looks like entries in it; any other file is none of ours."""
+        if self.is_entry(document):
+            self.found.slots.append(Slot(stem, document, "/", _NOTHING))
+            return
+        for name, value in document.items():
+            if isinstance(value, dict) and self.is_entry(value):
+                self.found.slots.append(Slot(name, value, "/", _NOTHING))
 
     def table(self, document: Mapping[str, object], table: str) -> bool:
         """Add the entries at a pointer; say whether anything was there, be it empty."""
@@ -92,7 +101,7 @@ class _Walk:
                 yield value[step], value
 
     def value(self, value: object, table: str, parent: Mapping[str, object]) -> None:
-        """Add the entries of a table: a map, or a list if there should be one or all items could be entries."""
+        """Add the entries of a table: a map, or a list where one should be or all items could be entries."""
         if isinstance(value, dict):
             self.found.slots += (Slot(str(name), entry, table, parent) for name, entry in value.items())
         elif isinstance(value, list) and (
