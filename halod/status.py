@@ -22,26 +22,10 @@ Kind = Literal["denied", "unapproved", "version-drift"]
 Scope = Literal["user", "project", "plugin", "agent"]
 Transport = Literal["stdio", "http"]
 Reason = Literal[
-    "escapes-home",
-    "symlink",
-    "changed",
-    "not-regular",
-    "wrong-owner",
-    "hard-linked",
-    "too-large",
-    "unreadable",
-    "denied-by-system",
-    "error",
-    "malformed",
-    "malformed-entry",
-    "opaque",
-    "too-many-entries",
-    "home-unavailable",
-    "no-account",
-    "worker-crashed",
-    "worker-timeout",
-    "worker-invalid",
-]
+    "escapes-home", "symlink", "changed", "not-regular", "wrong-owner", "hard-linked", "too-large",
+    "unreadable", "denied-by-system", "error", "malformed", "malformed-entry", "opaque", "too-many-entries",
+    "home-unavailable", "no-account", "worker-crashed", "worker-timeout", "worker-invalid",
+]  # fmt: skip
 NotCovered = Literal["project-files", "cloud-connectors", "environment-overrides", "plugin-sources"]
 Event = Literal["opened", "changed", "resolved"]
 
@@ -106,11 +90,7 @@ class Coverage(_Wire, frozen=True, kw_only=True):
     files: Count
     definitions: Count
     duration_ms: Count
-    not_covered: tuple[NotCovered, ...] = (
-        "project-files",
-        "cloud-connectors",
-        "environment-overrides",
-    )
+    not_covered: tuple[NotCovered, ...] = ("project-files", "cloud-connectors", "environment-overrides")
 
 
 class Transition(_Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -158,55 +138,28 @@ TEXT_LIMIT: Final = 1024
 FILE_LIMIT: Final = 1024
 """Characters of a `file`: a location's fixed text and its parts."""
 
-KNOWN_TOKEN_PREFIXES: Final = (
-    *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-"),
-    *("xoxb-", "xoxp-", "xoxa-", "xoxe-", "xoxr-", "xoxs-", "xapp-"),
-    *(
-        "sk-ant-",
-        "sk-proj-",
-        "sk-or-",
-        "sk-svcacct-",
-        "sk_live_",
-        "sk_test_",
-        "pk_live_",
-        "rk_live_",
-        "whsec_",
-    ),
-    *("AKIA", "ASIA", "AIza", "ya29.", "GOCSPX-", "npm_", "pypi-", "dckr_pat_", "hf_", "r8_", "gsk_", "xai-"),
-    *("ATATT3", "shpat_", "shpss_", "dop_v1_", "lin_api_", "ntn_", "secret_", "figd_", "sntrys_", "sntryu_"),
-    *("glsa_", "hvs.", "hvb.", "tfp_", "pul-", "rubygems_", "SG.", "eyJ", "sk-"),
+_CERTAIN: Final = (
+    *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-", "dckr_pat_"),
+    *("xoxb-", "xoxp-", "xoxa-", "xoxe-", "xoxr-", "xoxs-", "xapp-", "AIza", "ya29.", "GOCSPX-", "ATATT3"),
+    *("sk-ant-", "sk-proj-", "sk-or-", "sk-svcacct-", "sk_live_", "sk_test_", "pk_live_", "rk_live_"),
+    *("whsec_", "gsk_", "shpat_", "shpss_", "dop_v1_", "lin_api_", "figd_", "sntrys_", "sntryu_", "glsa_"),
+    *("hvs.", "hvb.", "rubygems_"),
 )
+# These begin ordinary words too (`npm_search`, `sk-learn`): they count only before text that looks drawn.
+_AMBIGUOUS: Final = (
+    *("npm_", "pypi-", "hf_", "r8_", "ntn_", "secret_", "SG.", "eyJ", "sk-", "xai-", "pul-", "tfp_"),
+    *("AKIA", "ASIA"),
+)
+KNOWN_TOKEN_PREFIXES: Final = (*_CERTAIN, *_AMBIGUOUS)
 """How well-known credentials begin, as their issuers write them (case counts)."""
 
-# These begin ordinary words too (`npm_search`, `sk-learn`): they count only before text that looks drawn.
-_AMBIGUOUS: Final = frozenset(
-    {
-        "npm_",
-        "pypi-",
-        "hf_",
-        "r8_",
-        "ntn_",
-        "secret_",
-        "SG.",
-        "eyJ",
-        "sk-",
-        "xai-",
-        "pul-",
-        "tfp_",
-        "AKIA",
-        "ASIA",
-    }
-)
-_DRAWN: Final = r"(?=[A-Za-z0-9_.=-]{0,64}[0-9A-Z])[A-Za-z0-9_.=-]{10}"
+_DRAWN: Final = r"(?:(?=[A-Za-z0-9_.=-]{0,64}[0-9A-Z])[A-Za-z0-9_.=-]{10}|[A-Za-z0-9]{20})"
 _TOKEN: Final = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    + "|".join(re.escape(prefix) for prefix in KNOWN_TOKEN_PREFIXES if prefix not in _AMBIGUOUS)
-    + "|(?:"
-    + "|".join(re.escape(prefix) for prefix in KNOWN_TOKEN_PREFIXES if prefix in _AMBIGUOUS)
-    + f"){_DRAWN})"
+    rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, _CERTAIN))}"
+    rf"|(?:{'|'.join(map(re.escape, _AMBIGUOUS))}){_DRAWN})"
 )
 _HOME_PATH: Final = re.compile(
-    r"(?:^|[^A-Za-z0-9])(?:~[\w.-]*[/\\]|[/\\](?:home|Users|root)(?:[/\\]|$))"
+    r"(?:^|[^A-Za-z0-9])(?:~[\w.-]*[/\\]|[/\\](?:[\w.-]+[/\\]){0,4}(?:home|Users|root)(?:[/\\]|$))"
     r"|\$\{?HOME\b|%USERPROFILE%",
     re.IGNORECASE,
 )
@@ -257,13 +210,9 @@ def hashed_name(name: str) -> str:
 
 
 def _may_hold_secret(text: str) -> bool:
-    return (
-        "://" in text
-        or _HOME_PATH.search(text) is not None
-        or _MAIL.search(text) is not None
-        or has_token_prefix(text)
-        or has_secret_run(text)
-    )
+    if "://" in text or _HOME_PATH.search(text) is not None or _MAIL.search(text) is not None:
+        return True
+    return has_token_prefix(text) or has_secret_run(text)
 
 
 def has_token_prefix(text: str) -> bool:
@@ -283,11 +232,7 @@ def has_secret_run(text: str) -> bool:
 def _looks_drawn(run: str) -> bool:
     if _HEX_DIGITS.search(run) is not None:
         return True
-    mixed = (
-        any("0" <= char <= "9" for char in run)
-        and any("a" <= char <= "z" for char in run)
-        and any("A" <= char <= "Z" for char in run)
-    )
+    mixed = all(any(low <= char <= high for char in run) for low, high in ("09", "az", "AZ"))
     return mixed and _bits_per_character(run) >= _DRAWN_BITS
 
 

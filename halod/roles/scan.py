@@ -32,13 +32,14 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     `judge` is None for an inventory. `harnesses` are the ids to read, None for all. `extra` are the locations
     that settings add. `reveal` shows the names that the user chose: only for an account that looks at its own
-    files on its own terminal.
+    files on its own terminal. `home` is the home's path, which no name may hold; "" until a worker knows it.
     """
 
     judge: Judge | None = None
     harnesses: frozenset[str] | None = None
     extra: tuple[Location, ...] = ()
     reveal: bool = False
+    home: str = ""
 
     @classmethod
     def of(
@@ -58,6 +59,8 @@ def scan_home(home: Home, job: Job) -> Answer:
     """Read one home and answer for it."""
     task = job.payload if isinstance(job.payload, Task) else Task()
     reading = read_home(home, harnesses=task.harnesses, extra=task.extra)
+    if not task.home:
+        task = msgspec.structs.replace(task, home=job.home)
     return answer(reading, task)
 
 
@@ -134,7 +137,9 @@ def _secret(definition: Definition) -> bool:
 
 
 def _name(name: str, task: Task) -> str:
-    return clean(name, NAME_LIMIT) if task.reveal else server_name(name)
+    if task.reveal:
+        return clean(name, NAME_LIMIT)
+    return hashed_name(name) if len(task.home) > 1 and task.home in name else server_name(name)
 
 
 def _parts(file: FileRef, task: Task) -> tuple[str, ...]:

@@ -151,6 +151,16 @@ def test_names_are_redacted_unless_revealed():
     assert (row.name, row.parts) == ("dev@mail.example", ("ghp_CANARY.config.toml",))
 
 
+def test_the_homes_own_path_is_redacted():
+    """A home need not lie in a folder that everybody knows."""
+    reading = Reading()
+    reading.found = [Found(stdio(name="notes of /data/people/dev")), Found(stdio(name="notes"))]
+    task = msgspec.structs.replace(Task.of(REGISTRY), home="/data/people/dev")
+    first, second = answer(reading, task).rows
+    assert first.name.startswith("sha256:")
+    assert second.name == "notes"
+
+
 class Broken:
     """A judge that fails on what it is given."""
 
