@@ -455,3 +455,172 @@ def test_any_json_in_any_place_is_read_or_told(data, harness):
 
     assert all(found.definition.sha256 for found in reading.found)
     assert all(gap.reason in {"malformed", "malformed-entry", "opaque"} for gap in reading.unread)
+
+
+def test_a_log_of_a_database_in_use_is_applied_once_and_state_is_not_a_definition(disk):
+    """The log beside a database is no location of its own."""
+    connection = _halo(disk.home / "halo.db", journal="DELETE")
+    connection.close()
+    (disk.home / ".halo-dev").mkdir()
+    (disk.home / "halo.db").rename(disk.home / ".halo-dev/halo.db")
+    reading = disk()
+
+    assert [place(reference) for reference in reading.read] == ["~/.halo-dev/halo.db"]
+    assert names(reading) == ["stdio", "web"]
+
+
+def test_a_python_without_databases_in_memory_says_so(monkeypatch):
+    """Where SQLite cannot open bytes the file is an error, not an empty one."""
+    from halod.harnesses import reader
+    from halod.harnesses.formats.sqlite import Unsupported
+
+    def unsupported(*_):
+        raise Unsupported
+
+    monkeypatch.setattr(reader, "read_database", unsupported)
+    (gap,) = read({".halo/halo.db": b"SQLite format 3\0"}).unread
+
+    assert (gap.reason, gap.errno) == ("error", "ENOTSUP")
+
+
+def test_a_flood_of_entries_is_cut_and_told(monkeypatch):
+    """A hostile file cannot spend the scan: what is beyond the limit is named as not read."""
+    from halod.harnesses import scan
+
+    monkeypatch.setattr(scan, "MAX_ENTRIES", 3)
+    servers = {str(number): {"command": "/opt/x"} for number in range(5)}
+    reading = read({CURSOR: json.dumps({"mcpServers": servers})})
+
+    assert names(reading) == ["0", "1", "2"]
+    assert gaps(reading) == [("cursor", "~/.cursor/mcp.json", "too-many-entries")]
+
+
+def test_a_flood_of_pointers_is_cut_and_told():
+    """A manifest that names more files than any plugin has is read so far only."""
+    root = ".claude/plugins/cache/m/p/1/.claude-plugin/plugin.json"
+    reading = read({root: json.dumps({"mcpServers": [f"./{number}.json" for number in range(100)]})})
+
+    assert [reason for _, _, reason in gaps(reading)] == ["too-many-entries"]
+
+
+def test_long_lists_of_names_cost_little():
+    """A list of a hundred thousand names beside as many servers is one pass."""
+    servers = {f"s{number}": {"command": "/opt/x"} for number in range(5000)}
+    off = [f"s{number}" for number in range(0, 5000, 2)]
+    reading = read(
+        {CLAUDE: json.dumps({"projects": {"/p": {"mcpServers": servers, "disabledMcpServers": off}}})}
+    )
+
+    assert sum(found.definition.enabled for found in reading.found) == 2500
+
+
+def test_a_deeply_nested_sign_in_does_not_stop_the_scan():
+    """Nesting within an entry is walked without recursion."""
+    nested = '{"x":' * 900 + '"https://login.example.net"' + "}" * 900
+    reading = read({CLAUDE: '{"mcpServers": {"a": {"url": "https://x", "oauth": ' + nested + "}}}"})
+
+    assert [found.definition.features for found in reading.found] == [frozenset({"auth-endpoint"})]
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "fits"),
+    [
+        ("abc", "abc", True), ("abc", "ab", False), ("abc", "*", True), ("", "*", True), ("abc", "a*", True),
+        ("abc", "*c", True), ("abc", "a?c", True), ("abc", "a?", False), ("abc", "a*b*c", True),
+        ("abc", "a*d", False), ("abc", "??", False), ("abc", "????", False), ("a*c", "a*c", True),
+        ("aab", "*ab", True), ("abc", "abc*", True), ("abc", "[abc]*", False), ("x" * 300, "*", False),
+        ("a" * 250, "*a" * 100 + "b", False),
+    ],
+)  # fmt: skip
+def test_patterns_of_names(name, pattern, fits):
+    """Qwen's `*` and `?`, and nothing else, in bounded time."""
+    from halod.harnesses import gemini
+
+    assert gemini.fits(name, pattern) is fits
+
+
+@pytest.mark.parametrize(
+    ("document", "found", "unread"),
+    [
+        ("[]", [], []),
+        ("[1]", [], ["malformed"]),
+        ('{"mcp": []}', [], []),
+        ('{"mcp": "x"}', [], ["malformed"]),
+        ('{"mcp": {"servers": []}}', [], []),
+        ('{"mcp": {"servers": "x"}}', [], ["malformed"]),
+        ('{"mcp": {"servers": null, "timeout": 5000}}', [], []),
+        ('{"mcp": {"servers": {"a": {"command": ["/opt/a"]}}}}', ["a"], []),
+        ('{"mcp": {"servers": {"command": ["/opt/a"]}}}', ["servers"], []),
+    ],
+)
+def test_opencode_tables_of_every_type(document, found, unread):
+    """The envelope and its neighbours may be of any type."""
+    reading = read({".config/opencode/opencode.json": document})
+
+    assert names(reading) == found
+    assert [reason for _, _, reason in gaps(reading)] == unread
+
+
+@pytest.mark.parametrize(
+    ("document", "found", "unread"),
+    [
+        ("mcp = 5", [], ["malformed"]),
+        ("[mcp]", [], []),
+        ("[mcp]\nsse_servers = 5", [], ["malformed"]),
+        ("[mcp]\nstdio_servers = [5]", [], ["malformed-entry"]),
+    ],
+)
+def test_openhands_tables_of_every_type(document, found, unread):
+    """Lists that are none, and items that are none."""
+    reading = read({".openhands/config.toml": document})
+
+    assert names(reading) == found
+    assert [reason for _, _, reason in gaps(reading)] == unread
+
+
+@pytest.mark.parametrize(
+    ("manifest", "unread"),
+    [("[]", []), ("[1]", ["malformed"]), ("{}", []), ('{"server": "x"}', ["malformed-entry"])],
+)
+def test_desktop_manifests_of_every_type(manifest, unread):
+    """A manifest without a server is none; one whose server is no object is told."""
+    reading = read({".config/Claude/Claude Extensions/e/manifest.json": manifest})
+
+    assert (names(reading), [reason for _, _, reason in gaps(reading)]) == ([], unread)
+
+
+def test_a_catalogue_of_a_plugin_elsewhere():
+    """A plugin outside `~/.claude/` is named; its entry stands, a file that it points to does not."""
+    market = ".claude/plugins/marketplaces/m/.claude-plugin/marketplace.json"
+    plugins = [
+        {"name": "p", "strict": False, "mcpServers": {"a": {"command": "/opt/a"}}},
+        {"name": "q", "strict": False, "mcpServers": "./x.json"},
+    ]
+    installed = {name + "@m": [{"installPath": "/srv/" + name}] for name in ("p", "q")}
+    reading = read(
+        {
+            market: json.dumps({"plugins": plugins}),
+            ".claude/plugins/installed_plugins.json": json.dumps({"plugins": installed}),
+        }
+    )
+
+    assert names(reading) == ["a"]
+    assert reading.not_covered == {"plugin-sources"}
+
+
+def test_a_file_needed_by_two_readers_of_one_harness_is_opened_again():
+    """A manifest that points to itself is read as what it is, once more, and does not loop."""
+    path = ".claude/plugins/cache/m/p/1/.claude-plugin/plugin.json"
+    reading = read({path: '{"mcpServers": "./.claude-plugin/plugin.json"}'})
+
+    assert names(reading) == []
+    assert len(gaps(reading)) <= 1
+
+
+def test_a_link_in_place_of_a_folder_of_the_home_is_walked(disk):
+    """People keep `~/.config` elsewhere in the home: the file is named as the harness knows it."""
+    (disk.home / "dotfiles").mkdir()
+    (disk.home / ".config").symlink_to("dotfiles")
+    reading = disk({"dotfiles/amp/settings.json": '{"amp.mcpServers": {"a": {"command": "/opt/a"}}}'})
+
+    assert [place(found.definition.file) for found in reading.found] == ["~/.config/amp/settings.json"]
