@@ -8,7 +8,6 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 DEV    := .venv-dev/bin
-CASES  := ../shared/cases
 JOBS   ?= 2
 PIP    := -m pip --disable-pip-version-check --quiet
 
@@ -54,8 +53,7 @@ coverage: dev
 	$(DEV)/python tools/coverage_gate.py
 
 cases: setup
-	@if [ -d $(CASES) ]; then $(CASES)/run --halod $(BIN)/halod; \
-	else echo "cases: skipped, there is no $(CASES) beside this checkout"; fi
+	$(BIN)/python tools/cases.py
 
 bench: setup
 	$(BIN)/python tests/bench/run.py
