@@ -18,6 +18,7 @@ from halod.harnesses import claude, desktop, jetbrains, opencode, openhands, plu
 from halod.harnesses.database import read_database
 from halod.harnesses.dialect import Location, Place
 from halod.harnesses.entries import Origin, Unusable, read_entry
+from halod.harnesses.formats import prepare
 from halod.harnesses.formats.sqlite import Unsupported
 from halod.harnesses.model import Found, Reading, Unread
 from halod.harnesses.scan import ABSENT, Scan, Source, parent_of, switch
@@ -26,6 +27,9 @@ from halod.harnesses.table import LOCATIONS
 from halod.harnesses.tables import Contents, Slot
 from halod.harnesses.values import texts
 from halod.home import Home, Refused
+
+# ~/.claude.json grows to hundreds of megabytes (`may_be_large`): its types are made before a fork.
+prepare(LOCATIONS[0].tables, LOCATIONS[0].place.also)
 
 _POINTERS: Final = 50  # paths and maps of one manifest; people write one
 _READ_ROLES = frozenset({"user", "legacy", "plugin", "agent", "shared"})
