@@ -118,9 +118,14 @@ class _Page:
         yield from self.approved()
         yield from self.skipped()
         if not rows and not self.status.mcp_approved and not self.status.skipped:
-            yield "No MCP server is configured in any file that halod knows."
+            yield self.nothing()
             yield ""
         yield from self.closing()
+
+    def nothing(self) -> str:
+        if not self.status.coverage.accounts:
+            return wrap("No person's account was found on this machine, so nothing was read.", self.room, "")
+        return wrap("No MCP server is configured in any file that halod knows.", self.room, "")
 
     def heading(self, user: str, harness: str, file: str) -> str:
         who = f"{escape(user)}  " if self.several else ""

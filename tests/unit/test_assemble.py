@@ -5,11 +5,14 @@ from datetime import date
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from halod.assemble import Machine, Scanned, assemble
 from halod.harnesses import LOCATIONS
 from halod.policy.model import Deny, Entry, Package, Policy, Registry
 from halod.roles.answer import Answer, Gap, Row
+from halod.status import clean, decode, encode, is_host, is_name
 
 CURSOR = next(n for n, place in enumerate(LOCATIONS) if place.path == "~/.cursor/mcp.json")
 PROFILE = next(n for n, place in enumerate(LOCATIONS) if place.path == "~/.codex/*.config.toml")
@@ -309,3 +312,49 @@ def test_revealed_names_are_still_cleaned():
         {"location": PROFILE, "parts": ("a\x1b",)},
     ):
         assert is_refused(made(row(**fields), reveal=True))
+
+
+@given(st.binary(max_size=400))
+@settings(max_examples=200, deadline=None)
+def test_any_answer_that_decodes_gives_a_status_or_is_refused(data):
+    """Whatever a worker sends: a status that can be encoded and read again, or one skipped row."""
+    try:
+        answer = msgspec.msgpack.decode(data, type=Answer)
+    except msgspec.MsgspecError:
+        return
+    status = assemble([Scanned(user="dev", answer=answer)], MACHINE, policy=POLICY, registry=REGISTRY)
+    assert decode(encode(status)) == status
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
+    ["tools", "a", "0" * 64, "shell", "unpinned", "mcp.example.com"]
+)
+
+
+@given(
+    st.lists(
+        st.builds(
+            row,
+            name=TEXTS,
+            host=TEXTS,
+            sha256=TEXTS | st.just("0" * 64),
+            entry=TEXTS,
+            note=TEXTS | st.just(""),
+            flags=st.lists(TEXTS, max_size=2).map(tuple),
+            parts=st.lists(TEXTS, max_size=1).map(tuple),
+            location=st.sampled_from([CURSOR, PROFILE, DEEP]),
+            transport=st.sampled_from(["stdio", "http"]),
+            kind=st.sampled_from(["approved", "denied", "unapproved", "version-drift", "inventory"]),
+        ),
+        max_size=3,
+    )
+)
+@settings(max_examples=200, deadline=None)
+def test_nothing_but_checked_strings_passes(rows):
+    """What is believed holds every rule of design 8."""
+    status = made(*rows)
+    assert decode(encode(status)) == status
+    for finding in status.mcp_drift:
+        assert is_name(finding.server)
+        assert finding.host is msgspec.UNSET or is_host(finding.host)
+        assert clean(finding.file) == finding.file

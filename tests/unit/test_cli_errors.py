@@ -142,3 +142,14 @@ def test_an_output_that_cannot_show_a_character_does_not_fail(tmp_path):
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )
     assert (done.returncode, done.stdout) == (0, b"\\u8d44\n")
+
+
+def test_nothing_is_said_when_stderr_is_closed(monkeypatch):
+    """An error that cannot be told still ends with its code."""
+
+    class Closed:
+        def write(self, _text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+    assert ends(raising(UsageError("x"))) == 2

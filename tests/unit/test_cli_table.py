@@ -125,6 +125,8 @@ def test_approved_servers_are_counted():
 def test_nothing_configured_is_said():
     """An empty home is told apart from a clean one."""
     assert "No MCP server is configured" in page()
+    empty = page(coverage=Coverage(accounts=0, files=0, definitions=0, duration_ms=0))
+    assert "No person's account was found" in empty
     assert "No MCP server is configured" not in page(skipped=[Skipped(user="dev", reason="worker-timeout")])
 
 

@@ -174,3 +174,15 @@ def test_a_definition_that_cannot_be_judged_is_unapproved():
     reading.found = [Found(stdio("x"))]
     (row,) = answer(reading, Task(judge=Broken())).rows
     assert (row.kind, row.note) == ("unapproved", "unidentifiable")
+
+
+def test_a_url_or_hint_that_cannot_be_made_costs_nothing(monkeypatch):
+    """A fault in what describes a definition leaves it listed, without that detail."""
+
+    def fails(_text):
+        raise ValueError("CANARY")
+
+    monkeypatch.setattr("halod.roles.scan.whatwg_host", fails)
+    monkeypatch.setattr("halod.roles.scan.secret_in_definition", fails)
+    (row,) = said(http(), registry=None).rows
+    assert (row.host, row.secret) == ("", False)
