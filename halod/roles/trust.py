@@ -38,9 +38,10 @@ def check(paths: Iterable[str]) -> list[str]:
     """
     problems: set[str] = set()
     walked: set[tuple[str, bool, bool]] = set()
+    plain: dict[str, bool] = {}
     for path in paths:
         if path:
-            for seen, words in _walk(posixpath.abspath(path), walked):
+            for seen, words in _walk(posixpath.abspath(path), walked, plain):
                 problems.add(f"{seen} {words}")
     return sorted(problems)
 
@@ -61,12 +62,21 @@ def demand(paths: Iterable[str]) -> None:
         )
 
 
-def _walk(path: str, walked: set[tuple[str, bool, bool]]) -> Iterator[tuple[str, str]]:
-    """Walk one absolute path; give what is wrong with the components that were not walked before."""
+def _walk(
+    path: str, walked: set[tuple[str, bool, bool]], plain: dict[str, bool]
+) -> Iterator[tuple[str, str]]:
+    """Walk one absolute path; give what is wrong with the components that were not walked before.
+
+    `plain` holds the directories that were walked as something to pass, without a link on the way, and whether
+    each is shared: the hundreds of files of one package are not walked from `/` every time.
+    """
     here = "/"
     rest = _parts(path)
     links = 0
     shared = False  # is `here` a sticky directory that others may write?
+    parent = posixpath.dirname(path)
+    if parent in plain:
+        here, rest, shared = path, [], plain[parent]
     while True:
         try:
             status = os.lstat(here)
@@ -88,6 +98,8 @@ def _walk(path: str, walked: set[tuple[str, bool, bool]]) -> Iterator[tuple[str,
             shared = _shared(os.lstat(here))
         else:
             shared = _shared(status)
+            if not links and rest:
+                plain[here] = shared
         if not rest:
             return
         part = rest.pop()
