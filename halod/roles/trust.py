@@ -70,13 +70,10 @@ def _walk(
     `plain` holds the directories that were walked as something to pass, without a link on the way, and whether
     each is shared: the hundreds of files of one package are not walked from `/` every time.
     """
-    here = "/"
-    rest = _parts(path)
     links = 0
-    shared = False  # is `here` a sticky directory that others may write?
     parent = posixpath.dirname(path)
-    if parent in plain:
-        here, rest, shared = path, [], plain[parent]
+    # `shared`: does `here` lie in a sticky directory that others may write?
+    here, rest, shared = (path, [], plain[parent]) if parent in plain else ("/", _parts(path), False)
     while True:
         try:
             status = os.lstat(here)
@@ -100,16 +97,20 @@ def _walk(
             shared = _shared(status)
             if not links and rest:
                 plain[here] = shared
+        if rest and rest[-1] == "..":
+            here = _up(here, rest)
+            shared = _shared(os.lstat(here))
         if not rest:
             return
-        part = rest.pop()
-        while part == "..":
-            here = posixpath.dirname(here)
-            shared = _shared(os.lstat(here))
-            if not rest:
-                return
-            part = rest.pop()
-        here = posixpath.join(here, part)
+        here = posixpath.join(here, rest.pop())
+
+
+def _up(here: str, rest: list[str]) -> str:
+    """Take the steps up that come next in `rest`, and give where they lead."""
+    while rest and rest[-1] == "..":
+        rest.pop()
+        here = posixpath.dirname(here)
+    return here
 
 
 def _parts(path: str) -> list[str]:
