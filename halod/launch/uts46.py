@@ -17,19 +17,18 @@ from functools import lru_cache
 
 from halod.launch.hosts import punycode_decode, punycode_encode
 
-_DOTS = re.compile("[.\u3002\uff0e\uff61]")
+# Strings, compiled when a host first needs one: most homes have only ASCII hosts, and these take 3 ms.
+_DOTS = "[.\u3002\uff0e\uff61]"
 # Scripts without marks, contextual rules and case folding of their own: Latin, Greek, Cyrillic, Armenian,
 # kana, Han and Hangul syllables.
-_PLAIN = re.compile(
+_PLAIN = (
     "[\u00df-\u024f\u0370-\u0373\u0376-\u0377\u037b-\u037d\u0386-\u03ce\u0400-\u0481\u048a-\u04bf\u04c1-\u052f"
     "\u0531-\u0556\u0561-\u0586\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3]"
 )
-_IGNORED = re.compile(
-    "[\u00ad\u034f\u180b-\u180d\u180f\u200b\u2060\u2064\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
-)
+_IGNORED = "[\u00ad\u034f\u180b-\u180d\u180f\u200b\u2060\u2064\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
 # Code points that UTS 46 disallows for reasons that no property of `unicodedata` shows (checked against
 # Node).
-_DISALLOWED = re.compile(
+_DISALLOWED = (
     "[\u04c0\u10a0-\u10c5\u115f\u1160\u17b4\u17b5\u1806\u2132\u2183\u2ff0-\u2ffb\u3164\uffa0\ufffc"
     "\U0002f868\U0002f874\U0002f91f\U0002f95f\U0002f9bf]"
 )
@@ -50,7 +49,7 @@ def plain_alabel(host: str) -> str | None:
             out.append(char.lower())
             continue
         lower = char.lower()
-        if len(lower) != 1 or not _PLAIN.match(char) or not _PLAIN.match(lower):
+        if len(lower) != 1 or not re.match(_PLAIN, char) or not re.match(_PLAIN, lower):
             return None
         if unicodedata.normalize("NFKC", char) != char or unicodedata.normalize("NFKC", lower) != lower:
             return None
@@ -87,15 +86,15 @@ def _map(char: str) -> str:
         return char.lower()
     if char in _KEPT:
         return char
-    if _DOTS.match(char):
+    if re.match(_DOTS, char):
         return "."
-    if _IGNORED.match(char):
+    if re.match(_IGNORED, char):
         return ""
-    if _DISALLOWED.match(char):
+    if re.match(_DISALLOWED, char):
         return _REPLACEMENT
     folded = unicodedata.normalize("NFKC", char).casefold()
     mapped = unicodedata.normalize("NFKC", folded)
-    return _REPLACEMENT if _DOTS.search(mapped) else mapped
+    return _REPLACEMENT if re.search(_DOTS, mapped) else mapped
 
 
 def _valid_label(label: str) -> bool:
