@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long delivery waits after a failure, and how many transitions it sends at once. Pure: no clock, no I/O.
+
+Full jitter spreads a fleet that lost its server at the same moment evenly over the whole window, which empties
+a recovering server's queue soonest (Brooker, "Exponential Backoff And Jitter", 2015). `Window` finds, by
+halving, the one transition that a server will not take, so that the others still arrive in order.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from halod.agent.outbox import SENT_TRANSITIONS, Report
+
+BASE: Final = 5.0
+"""Seconds of the first window."""
+CAP: Final = 900.0
+"""Seconds of the widest window: the interval of cycles, so that an outage is over soon after it is over."""
+SLOW: Final = 3600.0
+"""Seconds between tries that need a person first: a refused token, a wrong URL, a pending enrolment."""
+RETRY_AFTER_MAX: Final = 3600.0
+"""Seconds of Retry-After that are honoured: a server's mistake must not silence a machine for days."""
+_SPREAD: Final = 0.1
+
+
+class Backoff:
+    """The next delay, in seconds, from the failures so far. `random` gives a number from 0 to 1."""
+
+    def __init__(self, random: Callable[[], float], *, base: float = BASE, cap: float = CAP) -> None:
+        self._random = random
+        self._base = base
+        self._cap = cap
+        self._failures = 0
+
+    def succeeded(self) -> None:
+        """Begin anew with the narrowest window."""
+        self._failures = 0
+
+    def failed(self, retry_after: float = 0.0) -> float:
+        """Give the delay after a failure that may pass by itself.
+
+        Without `retry_after` it is drawn from a window that doubles up to the cap. With it the delay is never
+        shorter than the server asked for, and up to a tenth longer (a minute at most), so that a fleet that
+        was told the same number does not return as one.
+        """
+        window = min(self._cap, self._base * 2.0 ** min(self._failures, 32))
+        self._failures += 1
+        if retry_after > 0:
+            wait = min(retry_after, RETRY_AFTER_MAX)
+            return wait + self._random() * min(max(wait * _SPREAD, 1.0), 60.0)
+        return self._random() * window
+
+    def slow(self, retry_after: float = 0.0) -> float:
+        """Give the delay after a failure that a person must mend: SLOW, a tenth more or less.
+
+        A server that names a time itself is believed, but not below a minute.
+        """
+        if retry_after > 0:
+            return min(max(retry_after, 60.0), RETRY_AFTER_MAX) * (1.0 + _SPREAD * self._random())
+        return SLOW * (1.0 - _SPREAD + 2.0 * _SPREAD * self._random())
+
+
+def retry_after(value: str, *, date: str = "", now: float) -> float:
+    """Read a Retry-After header (RFC 9110 section 10.2.3): seconds to wait, 0 when it says nothing usable.
+
+    A date is taken relative to the answer's own `date` header when there is one: this machine's clock may be
+    wrong. `now` is wall time in seconds since the epoch. The result is from 0 to RETRY_AFTER_MAX.
+    """
+    text = value.strip()
+    if text.isascii() and text.isdecimal():
+        return float(min(int(text[:10]), int(RETRY_AFTER_MAX)))
+    until = _http_date(text)
+    if until is None:
+        return 0.0
+    since = _http_date(date.strip())
+    seconds = until - (now if since is None else since)
+    return min(max(seconds, 0.0), RETRY_AFTER_MAX)
+
+
+def _http_date(text: str) -> float | None:
+    if not text or len(text) > 64:
+        return None
+    try:
+        moment: datetime = parsedate_to_datetime(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+class Window:
+    """How many transitions the next report takes, at most: SENT_TRANSITIONS, unless the server refuses documents.
+
+    A refused report is halved down to a single transition. If that is refused too, the status is sent alone, to
+    learn which of the two it is: only a transition that is refused together with a status that is accepted
+    without it is set aside.
+    """
+
+    def __init__(self) -> None:
+        self.most = SENT_TRANSITIONS
+        self._suspect: Report | None = None
+        self._hopeless = -1
+
+    def accepted(self, report: Report) -> Report | None:
+        """Learn that the server took a report; give the one whose transition it will never take, if known."""
+        if self.most > 0:
+            self.most = min(SENT_TRANSITIONS, self.most * 2)
+            return None
+        self.most = 1
+        suspect, self._suspect = self._suspect, None
+        # If a newer status has come in between, nothing is known of the suspect, which travels again.
+        return suspect if suspect is not None and suspect.status == report.status else None
+
+    def refused(self, report: Report) -> bool:
+        """Learn that the server will not take a report as it is; tell whether a smaller one is worth a try.
+
+        If not, it is the status itself that is refused: nothing can travel before the next one.
+        """
+        if len(report.ids) > 1:
+            self.most = len(report.ids) // 2
+            return True
+        self.most = 0
+        if report.ids:
+            self._suspect = report
+            return True
+        self._suspect = None
+        self._hopeless = report.status
+        return False
+
+    def is_hopeless(self, report: Report) -> bool:
+        """Tell whether this report is the status that was refused alone: it is not sent again unchanged."""
+        return not report.ids and report.status == self._hopeless
