@@ -31,6 +31,14 @@ halod COMMAND --help tells more. Exit codes of scan: 0 nothing found, 1 findings
 2 wrong usage, settings or policy, 3 no finding but something could not be read."""
 
 
+_HARMLESS = (
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONHASHSEED",
+    "PYTHONNOUSERSITE",
+    "PYTHONSAFEPATH",
+    "PYTHONUNBUFFERED",
+)
+"""Variables that have no say in what code is imported."""
 _AGAIN = "import sys; from halod.cli import main; sys.exit(main())"
 
 
@@ -52,15 +60,36 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _isolate() -> None:
-    """As root, start again with `-I`, unless that would lose the package (a source tree run in place)."""
+    """As root, be as if started with `-I`: nothing of the caller's surroundings decides what code is imported.
+
+    `-I` ignores PYTHON variables, the user's own site-packages and the script's folder. When only the last one
+    is there, dropping it is the same and saves a start; otherwise halod starts again with `-I`, unless that
+    would lose the package (a source tree named by PYTHONPATH: `roles.trust` judges that one).
+    """
     if os.geteuid() != 0 or sys.flags.isolated or getattr(sys, "frozen", False) or not sys.executable:
         return
+    own = "" if sys.flags.safe_path else _script_folder()
+    variables = [name for name in os.environ if name.startswith("PYTHON") and name not in _HARMLESS]
+    site = sys.modules.get("site")
+    if own is not None and not variables and getattr(site, "USER_SITE", None) not in sys.path:
+        if not sys.flags.safe_path:
+            del sys.path[0]
+        return
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    given = os.environ.get("PYTHONPATH")
     dropped = [] if sys.flags.safe_path else sys.path[:1]
-    dropped += given.split(os.pathsep) if given else []
+    dropped += os.environ.get("PYTHONPATH", "").split(os.pathsep) if "PYTHONPATH" in os.environ else []
     if root in set(sys.path) - set(dropped) - {os.path.abspath(path) for path in dropped}:
         os.execv(sys.executable, [sys.executable, "-I", "-c", _AGAIN, *sys.argv[1:]])  # noqa: S606 - itself
+
+
+def _script_folder() -> str | None:
+    """Give the first entry of `sys.path` when it is what `-I` leaves out: the script's folder, or the current one."""
+    first = sys.path[0] if sys.path else None
+    try:
+        candidates = ("", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])))
+    except OSError:  # the current folder is gone
+        return None
+    return first if first in candidates else None
 
 
 def _dispatch(words: list[str]) -> int:

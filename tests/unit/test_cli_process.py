@@ -34,6 +34,26 @@ def test_root_starts_again_isolated(tmp_path):
 
 
 @as_root
+@pytest.mark.parametrize("variables", [{}, {"PYTHONUNBUFFERED": "1"}, {"PYTHONDEVMODE": "1"}])
+def test_a_file_beside_the_script_is_not_imported(tmp_path, variables):
+    """Neither the script's folder nor the current one is a place that root's halod imports from."""
+    (tmp_path / "argparse.py").write_text("raise SystemExit('CANARYcode ran')\n", encoding="utf-8")
+    (tmp_path / "halod-command").write_text(MAIN, encoding="utf-8")
+    for argv in ([str(tmp_path / "halod-command")], ["-m", "halod"]):
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        done = subprocess.run(
+            [sys.executable, *argv, "scan", "--help"],
+            capture_output=True,
+            check=False,
+            cwd=tmp_path,
+            env={**clean, **variables},
+            timeout=60,
+        )
+        assert b"usage: halod scan" in done.stdout, done.stderr
+        assert b"CANARY" not in done.stdout + done.stderr
+
+
+@as_root
 def test_root_refuses_what_others_can_write(tmp_path):
     """A policy that everybody can write is not believed by root."""
     policy = tmp_path / "halos.yaml"
