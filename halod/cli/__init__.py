@@ -74,6 +74,7 @@ def _isolate() -> None:
     if own is not None and not variables and getattr(site, "USER_SITE", None) not in sys.path:
         if not sys.flags.safe_path:
             del sys.path[0]
+        sys.dont_write_bytecode = False  # `-I` would not have read the variable either
         return
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     dropped = [] if sys.flags.safe_path else sys.path[:1]
