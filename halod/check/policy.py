@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the policy is valid, and knows the device's ring and units."""
+
+from halod.check.model import Check, count, fault, ok, warning
+from halod.errors import UsageError
+from halod.policy.load import PolicyError, load
+from halod.policy.model import Policy
+from halod.policy.scope import check_device
+from halod.settings import Settings
+
+_MOST_LINES = 20
+
+
+def policy(settings: Settings) -> list[Check]:
+    """Check the policy that the settings name; one that is fetched is left to the service."""
+    if settings.policy.path:
+        return _file(settings)
+    if settings.policy.url:
+        keys = count(len(settings.policy.public_keys), "key")
+        return [ok("policy", f"the policy is fetched, and counts when it is signed by one of {keys}")]
+    return [
+        warning(
+            "policy",
+            "there is no policy: every scan is an inventory and nothing is judged",
+            "set policy.path or policy.url",
+        )
+    ]
+
+
+def _file(settings: Settings) -> list[Check]:
+    try:
+        loaded = load(settings.policy.path)
+    except PolicyError as error:
+        lines = error.lines()
+        checks = [fault("policy.path", line) for line in lines[:_MOST_LINES]]
+        if len(lines) > _MOST_LINES:
+            checks.append(
+                fault("policy.path", f"and {len(lines) - _MOST_LINES} more", "halo validate shows all")
+            )
+        return checks
+    except UsageError as error:
+        return [fault("policy.path", error.message, error.advice)]
+    checks = [ok("policy.path", f"valid, {count(len(loaded.entries), 'server')}, {loaded.digest[:19]}")]
+    if settings.policy.public_keys:
+        checks.append(
+            warning(
+                "policy.public_keys",
+                "a policy from policy.path is believed for its owner and mode; signatures are checked of"
+                " fetched ones",
+                "remove the keys, or fetch the policy with policy.url",
+            )
+        )
+    return [*checks, *_device(settings, loaded)]
+
+
+def _device(settings: Settings, loaded: Policy) -> list[Check]:
+    device = settings.device
+    problems = check_device(loaded, device.ring, device.units)
+    if problems:
+        return [fault("device", problem, "use the policy's names in [device]") for problem in problems]
+    if loaded.rings and not device.ring:
+        return [
+            warning(
+                "device.ring",
+                "the device is in no ring: only what is approved for every device or its units is approved on it",
+                f"set device.ring to one of {', '.join(loaded.rings[:10])}",
+            )
+        ]
+    return [ok("device", "the policy knows the device's ring and units")]
