@@ -15,6 +15,7 @@ import sys
 COMMANDS = {
     "scan": "read MCP configs, compare them with the registry, print what differs",
     "explain": "show what one definition would launch and how it is judged",
+    "check": "say in words what is wrong with settings, files, policy and endpoints",
     "harnesses": "list the AI tools and files that a scan covers",
 }
 """Each command, in the order of the help, with the line that the help shows."""
