@@ -244,6 +244,27 @@ class State:
             return Report(body=b"", generation=self._database.resets)
         return self._acknowledged
 
+    def refused(self, report: Report) -> None:
+        """Record that the server will never take a report: its transitions go, and are counted as dropped.
+
+        Of a report without transitions it is the status that goes: it is not offered again by itself.
+
+        Raises:
+            StateFault: it could not be recorded; the report is offered again.
+        """
+        with self._lock:
+            if report.generation == self._database.resets:
+                self._run(lambda db: self._refuse(db, report))
+
+    def _refuse(self, db: sqlite3.Connection, report: Report) -> None:
+        self._settle(db)
+        if not report.ids:
+            rows.set_meta(db, "sent", max(rows.meta(db, "sent", int) or 0, report.status))
+            return
+        gone = db.execute("DELETE FROM outbox WHERE seq <= ?", (report.upto,)).rowcount
+        counters = rows.meta(db, "counters", Counters) or Counters()
+        rows.set_meta(db, "counters", msgspec.structs.replace(counters, dropped=counters.dropped + gone))
+
     def note_delivery(self, delivery: Delivery) -> None:
         """Keep how the last try went. Raises StateFault."""
         self._run(lambda db: rows.set_meta(db, "delivery", delivery))
