@@ -36,6 +36,13 @@ class _ToSupervisor(msgspec.Struct, frozen=True, array_like=True, tag=True, forb
     """Base of what the agent says."""
 
 
+class Loaded(_ToSupervisor, frozen=True):
+    """Settings, secrets and policy are read, rights are given away: waits for Go before it touches the state.
+
+    A process that ends before it says so costs nothing but itself: the agent before it, if any, goes on.
+    """
+
+
 class Ready(_ToSupervisor, frozen=True):
     """The first cycle is over and the agent serves: READY=1."""
 
@@ -102,12 +109,16 @@ class Watcher(_ToAgent, frozen=True):
     state: Literal["watching", "limited", "overflow", "lost"]
 
 
+class Go(_ToAgent, frozen=True):
+    """Begin: no other agent of this supervisor uses the state any more."""
+
+
 class Stop(_ToAgent, frozen=True):
     """End now, gently: commit what is in hand and exit."""
 
 
-ToSupervisor = Ready | Alive | Words | Scan | Watch | Leaving
-ToAgent = Answered | Changed | Watcher | Stop
+ToSupervisor = Loaded | Ready | Alive | Words | Scan | Watch | Leaving
+ToAgent = Answered | Changed | Watcher | Go | Stop
 
 _encoder = msgspec.msgpack.Encoder()
 _of_supervisor = msgspec.msgpack.Decoder(ToAgent)
