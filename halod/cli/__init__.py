@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": "show what one definition would launch and how it is judged",
     "check": "say in words what is wrong with settings, files, policy and endpoints",
     "harnesses": "list the AI tools and files that a scan covers",
+    "service": "install or remove the machine service, or show what that would do",
 }
 """Each command, in the order of the help, with the line that the help shows."""
 

@@ -22,6 +22,7 @@ DOORS = {
     "settings/": "halod.toml and managed preferences, root's",
     "check/": "the files that the settings name: policy, token, keys and the state directory, all of the service's",
     "agent/": "the state database, the token and the cached policy, in directories of the service",
+    "service/": "units and jobs of the service manager, root's; the one place that starts programs",
     "cli/": "what the person names on the command line, and what halod prints to",
     "roles/": "/dev/null and /proc of halod's own processes; a home is opened through Home",
 }
