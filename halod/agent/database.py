@@ -115,12 +115,7 @@ class Database:
 
     def _once(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
         try:
-            if self._connection is None:
-                self._connection = self._open()
-                self._file = self._identity()
-            elif self._identity() != self._file:
-                raise Damaged  # removed or replaced: what is written now would be gone with the process
-            return _transaction(self._connection, work)
+            return _transaction(self._connected(), work)
         except sqlite3.ProgrammingError:
             raise  # a fault of ours: no reason to throw a database away
         except sqlite3.Error as error:
@@ -136,6 +131,14 @@ class Database:
         except OSError as error:
             self.close()
             raise fault_of(error) from None
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._open()
+            self._file = self._identity()
+        elif self._identity() != self._file:
+            raise Damaged  # removed or replaced: what is written now would be gone with the process
+        return self._connection
 
     def _open(self) -> sqlite3.Connection:
         prepare_directory(self._directory)

@@ -19,7 +19,8 @@ from halod.status import SENT_BYTES, SENT_FINDINGS, Status, Transition, encode, 
 SENT_TRANSITIONS: Final = 64
 """Transitions of one report (design 8)."""
 _SHARE: Final = 4
-"""Transitions may take a quarter of a report even where findings then have to give way."""
+_ENOUGH: Final = 16
+"""Where findings leave less than a sixteenth of a report, they give way to transitions up to a quarter."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +59,9 @@ def compose(status: Status, waiting: Sequence[Transition], limits: Limits) -> tu
         bare = msgspec.structs.replace(status, transitions=msgspec.UNSET)
         return encode(shorten(bare, limits.findings, limits.bytes)), 0
     short = shorten(_with(status, ()), limits.findings, limits.bytes)
-    free = max(limits.bytes - len(encode(short)), limits.bytes // _SHARE)
+    free = limits.bytes - len(encode(short))
+    if free < limits.bytes // _ENOUGH:
+        free = limits.bytes // _SHARE
     taken = _fitting(waiting[: limits.transitions], free)
     full = _with(short, taken)
     if len(encode(full)) > limits.bytes:
