@@ -110,7 +110,7 @@ def npm(args: tuple[str, ...], draft: Draft) -> None:
     while (word := words.next()) is not None:
         if not word.startswith("-"):
             break
-        if not _npm_option(word, words, draft):
+        if split_option(word)[0] in _CALL or not _npm_option(word, words, draft):
             draft.kill("launch-error")
             return
     if word in {"exec", "x"}:
@@ -122,7 +122,7 @@ def npm(args: tuple[str, ...], draft: Draft) -> None:
 
 
 def _exec(words: Words, draft: Draft, *, create: bool) -> None:
-    """npm reads its options before and after the operand, until `--`; what has a variable could be one."""
+    """Read what follows `exec`: options count before and after the operand, until `--`."""
     plain: list[str] = []
     packages: list[str] = []
     while (word := words.next()) is not None:

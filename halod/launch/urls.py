@@ -33,6 +33,7 @@ _URL = re.compile(
 )
 _RFC_TAIL = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_DOLLAR = re.compile(r"\$[A-Za-z_({]")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _LOOPBACK_V4 = re.compile(r"127(?:\.[0-9]{1,3}){3}")
@@ -118,8 +119,8 @@ def _strict_host(ip6: str | None, name: str | None) -> str | None:
 
 
 def _strict_path(raw: str) -> str | None:
-    if has_placeholder(raw) or "$" in raw:
-        return None
+    if "$" in raw:
+        return None  # some harnesses expand `$VAR` too
     out: list[str] = []
     segments = raw.split("/")[1:] or [""]
     last = len(segments) - 1
@@ -147,7 +148,7 @@ def _normal_escape(match: re.Match[str]) -> str:
 
 
 def _plain_tail(tail: str) -> bool:
-    return _RFC_TAIL.fullmatch(tail) is not None and not has_placeholder(tail)
+    return _RFC_TAIL.fullmatch(tail) is not None and _DOLLAR.search(tail) is None
 
 
 def _urlsplit_agrees(url: str, match: re.Match[str]) -> bool:
@@ -177,15 +178,15 @@ def whatwg_host(url: str) -> str:
         return ""
     scheme = match[1].lower()
     authority = match[2].rpartition("@")[2]
-    if not authority or has_placeholder(authority) or "$" in authority:
+    if not authority or has_placeholder(_ESCAPE.sub("", authority)) or "$" in authority:
         return ""
     if _open_variable(match[2]):
         return ""
     if authority[0] == "[":
-        inside, _, tail = authority[1:].partition("]")
+        inside, closed, tail = authority[1:].partition("]")
         compressed = ipv6(inside)
         host = None if compressed is None else f"[{compressed}]"
-        if tail and tail[0] != ":":
+        if not closed or tail[:1] not in {"", ":"}:
             return ""
     else:
         name, _, tail = authority.partition(":")
@@ -217,7 +218,7 @@ def _whatwg_domain(name: str) -> str | None:
 def _percent_decoded(text: str) -> str:
     out = bytearray()
     for piece in re.split(r"(%[0-9A-Fa-f]{2})", text):
-        if len(piece) == 3 and piece[0] == "%":
+        if _ESCAPE.fullmatch(piece):
             out.append(int(piece[1:], 16))
         else:
             out += piece.encode("utf-8", "replace")

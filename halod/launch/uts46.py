@@ -22,7 +22,7 @@ _DOTS = "[.\u3002\uff0e\uff61]"
 # Scripts without marks, contextual rules and case folding of their own: Latin, Greek, Cyrillic, Armenian,
 # kana, Han and Hangul syllables.
 _PLAIN = (
-    "[\u00df-\u024f\u0370-\u0373\u0376-\u0377\u037b-\u037d\u0386-\u03ce\u0400-\u0481\u048a-\u04bf\u04c1-\u052f"
+    "[\u00c0-\u024f\u0370-\u0373\u0376-\u0377\u037b-\u037d\u0386-\u03ce\u0400-\u0481\u048a-\u04bf\u04c1-\u052f"
     "\u0531-\u0556\u0561-\u0586\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3]"
 )
 _IGNORED = "[\u00ad\u034f\u180b-\u180d\u180f\u200b\u2060\u2064\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"

@@ -58,8 +58,9 @@ def uv(args: tuple[str, ...], draft: Draft) -> None:
     """Read `uv tool run …` and `uv run …`; other commands of uv are no servers."""
     draft.ecosystem = "pypi"
     words = Words(args)
-    word = _options(words, draft, [], [])
-    if word == "tool" and _options(words, draft, [], []) == "run":
+    misplaced: list[str] = []
+    word = _options(words, draft, misplaced, [])
+    if word == "tool" and _options(words, draft, misplaced, []) == "run" and not misplaced:
         _tool(words, draft)
     elif word == "run":
         _run(words, draft)
