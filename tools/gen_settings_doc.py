@@ -19,9 +19,9 @@ HEAD = """\
 
 <!-- Written by tools/gen_settings_doc.py from halod/settings/model.py: change those. -->
 
-The settings of the service, in TOML: what this device is, where its policy comes from and where reports go. `halod
-check` reads them and everything they name, and says in words what is wrong; `packaging/halod.toml` is a commented
-sample.
+The settings of the service, in TOML: what this device is, where its policy comes from and where reports go.
+`halod check` reads them and everything they name, and says in words what is wrong; `packaging/halod.toml` is a
+commented sample.
 
 | system | file |
 |---|---|
