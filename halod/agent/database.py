@@ -124,7 +124,7 @@ class Database:
             word = _FAULTS.get(code & 0xFF) if isinstance(code, int) else None
             if word is None:
                 raise Damaged from None
-            raise StateFault(word) from None
+            raise StateFault(self._which(word)) from None
         except Damaged:
             self.close()
             raise
@@ -152,6 +152,12 @@ class Database:
             connection.close()
             raise
         return connection
+
+    def _which(self, word: str) -> str:
+        """Tell a file system that turned read-only from one that fails: SQLite has one code for both."""
+        if word == "state-io" and not os.access(self._directory, os.W_OK):
+            return "state-unwritable"
+        return word
 
     def _identity(self) -> tuple[int, int] | None:
         try:
