@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if not os.path.isdir(prefix):
         raise UsageError("the directory of --prefix does not exist")
     program, sources = files.this_program(), files.read_sources()
-    action = "uninstall" if args.action == "uninstall" else "install"
+    action: planning.Action = "uninstall" if args.action == "uninstall" else "install"
     made = planning.plan(action, program, sources, situation(prefix))
     if args.action == "print":
         lines = apply.show(made)
