@@ -21,6 +21,7 @@ from halod.check import files, machine, network, policy
 from halod.check.examine import examine
 from halod.settings import parse
 from tests.support.certificates import DAY, NOW, Authority
+from tests.support.roles import in_child
 
 ROOT = os.geteuid() == 0
 TOKEN = "CANARY-token"
@@ -288,6 +289,53 @@ def test_a_child_that_fails_says_so_without_the_reason(monkeypatch):
     monkeypatch.setattr(probe, "_ask", fail)
     said = probe.ask("http://127.0.0.1:1/", tls_context(), ids=probe.Ids(65534, 65534, ()))
     assert said.kind == "failed"
+    assert "CANARY" not in said.words
+
+
+class Ended(BaseException):
+    """Stands for the end of the process."""
+
+
+@needs_root
+def test_the_child_gives_up_its_rights_before_it_asks(monkeypatch):
+    def end(_code):
+        raise Ended
+
+    def work():
+        reader, writer = os.pipe()
+        ids = probe.Ids(12345, 12346, (12347,))
+        monkeypatch.setattr(os, "_exit", end)
+        with contextlib.suppress(Ended):
+            probe._in_child(
+                writer, ids, lambda: probe.Answered("answer", 200, f"{os.getresuid()} {os.getgroups()}")
+            )
+        monkeypatch.undo()
+        return os.read(reader, 4096)
+
+    said = msgspec.msgpack.decode(in_child(work), type=probe.Answered)
+    assert said.words == "(12345, 12345, 12345) [12347]"
+
+
+@needs_root
+def test_a_child_that_cannot_change_its_account_asks_nothing(monkeypatch):
+    asked = []
+
+    def refuse(*_ids):
+        raise PermissionError("CANARY")
+
+    def end(_code):
+        raise Ended
+
+    reader, writer = os.pipe()
+    with monkeypatch.context() as patched:
+        patched.setattr(probe.identity, "assume", refuse)
+        patched.setattr(os, "_exit", end)
+        with contextlib.suppress(Ended):
+            probe._in_child(writer, probe.Ids(1, 1, ()), lambda: asked.append(1))
+    said = msgspec.msgpack.decode(os.read(reader, 4096), type=probe.Answered)
+    os.close(reader)
+    os.close(writer)
+    assert (said.kind, asked) == ("failed", [])
     assert "CANARY" not in said.words
 
 
