@@ -14,7 +14,7 @@ import re
 from halod.launch.paths import harmless_path
 from halod.launch.words import listed
 
-_PLAIN_KEY = re.compile(r"[!-<>-~]+")
+_PLAIN_KEY = re.compile(r"[A-Za-z_][!-<>-~]*")
 
 _HARMLESS = listed(
     """NODE_ENV NO_COLOR FORCE_COLOR PYTHONUNBUFFERED PYTHONIOENCODING PYTHONUTF8 PYTHONDONTWRITEBYTECODE

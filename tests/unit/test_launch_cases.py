@@ -9,7 +9,9 @@ import pytest
 from halod.launch import canonical_url, identify, parse_url
 from halod.launch.model import INFORMATIONAL
 
-CASES = json.loads((Path(__file__).parent.parent / "assets" / "launch_cases.json").read_text("utf-8"))["cases"]
+CASES = json.loads((Path(__file__).parent.parent / "assets" / "launch_cases.json").read_text("utf-8"))[
+    "cases"
+]
 COMMANDS = [case for case in CASES if "url" not in case]
 URLS = [case for case in CASES if "url" in case]
 

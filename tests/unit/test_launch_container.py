@@ -98,7 +98,12 @@ def test_other_options_leave_a_flag(options, flag):
 
 @pytest.mark.parametrize(
     "options",
-    [["-v", "/srv:/data:ro"], ["-v/srv:/data"], ["--volume=/srv:/data"], ["--mount", "type=bind,src=/srv,dst=/data"]],
+    [
+        ["-v", "/srv:/data:ro"],
+        ["-v/srv:/data"],
+        ["--volume=/srv:/data"],
+        ["--mount", "type=bind,src=/srv,dst=/data"],
+    ],
 )
 def test_mounts_are_told(options):
     """A mount is host-mount, with source and target."""
@@ -134,7 +139,8 @@ def test_odd_mounts_hit_the_root(options, mount):
 
 
 @pytest.mark.parametrize(
-    "source", ["/var/run/docker.sock", "/run/../run/podman.sock", "/run", "/var/run/", "//./pipe/docker_engine"]
+    "source",
+    ["/var/run/docker.sock", "/run/../run/podman.sock", "/run", "/var/run/", "//./pipe/docker_engine"],
 )
 def test_sockets(source):
     """A container socket, or the folder that holds it, is named."""
@@ -235,7 +241,8 @@ def test_docker_commands_that_are_no_image(args):
 
 
 @pytest.mark.parametrize(
-    "options", [["-H", "tcp://h"], ["--context=x"], ["--config", "/x"], ["-D"], ["-l", "debug"], ["--tls"], ["-c", "x"]]
+    "options",
+    [["-H", "tcp://h"], ["--context=x"], ["--config", "/x"], ["-D"], ["-l", "debug"], ["--tls"], ["-c", "x"]],
 )
 def test_global_options_are_unsafe(options):
     """Another daemon, another configuration."""
@@ -243,7 +250,7 @@ def test_global_options_are_unsafe(options):
 
 
 def test_podman_and_nerdctl():
-    """podman resolves short names by its own settings and has booleans of its own."""
+    """Podman resolves short names by its own settings and has booleans of its own."""
     assert run(command="podman").outcome == "identified"
     assert run(command="podman", image=f"acme/x:1@{DIGEST}").flags == ("short-name",)
     assert run("--env-host", command="podman").flags == ("env-injection",)
@@ -296,7 +303,9 @@ def test_dnx(args, expected):
 
 def test_dnx_normal_forms():
     """1.0 is 1.0.0 is 1.0.0.0, and labels have no case."""
-    versions = {identify("dnx", [f"Foo@{text}"]).version for text in ("1.0", "1.0.0", "1.0.0.0", "01.0+x", "1")}
+    versions = {
+        identify("dnx", [f"Foo@{text}"]).version for text in ("1.0", "1.0.0", "1.0.0.0", "01.0+x", "1")
+    }
 
     assert versions == {"1.0.0"}
     assert identify("dnx", ["Foo@1.2.3.4-RC.1"]).version == "1.2.3.4-rc.1"

@@ -26,7 +26,7 @@ def flags(command, *args, env=(), cwd=""):
     ],
 )
 def test_exact_spellings_of_one_version(spec):
-    """npm takes all of these for version 1.2.0 and nothing else."""
+    """All of these are version 1.2.0 to npm, and nothing else."""
     found = identify("npx", ["-y", spec])
 
     assert (found.outcome, found.identifier, found.version) == ("identified", "foo", "1.2.0")
@@ -213,7 +213,7 @@ def test_npx_without_a_package_is_nothing(args):
 
 
 def test_npx_window_behind_a_displaced_operand_closes_at_a_word():
-    """npm reads the options behind the operand only up to the next plain word."""
+    """The options are read behind the operand only up to the next plain word."""
     found = identify("npx", ["--no-fund", "foo@1.2.0", "-y", "stop", "--registry=https://r.example/"])
 
     assert found.flags == ("displaced-separator",)
@@ -261,7 +261,15 @@ def test_npm_init_runs_an_initializer(args, identifier):
 
 @pytest.mark.parametrize(
     "args",
-    [[], ["run", "start"], ["start"], ["init"], ["--", "exec", "foo@1.2.0"], ["exec"], ["-c", "x", "exec", "f"]],
+    [
+        [],
+        ["run", "start"],
+        ["start"],
+        ["init"],
+        ["--", "exec", "foo@1.2.0"],
+        ["exec"],
+        ["-c", "x", "exec", "f"],
+    ],
 )
 def test_npm_commands_that_run_local_code(args):
     """Every other command of npm, and an incomplete one, is unidentifiable."""
@@ -373,7 +381,7 @@ def test_bun_env_file_is_never_only_tolerable():
     ],
 )
 def test_deno(args, expected):
-    """deno takes values only with `=` for permissions, and remaps what an import map names."""
+    """Permissions of deno take values only with `=`; an import map can name anything."""
     assert outcome("deno", *args) == expected
 
 

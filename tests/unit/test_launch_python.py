@@ -261,5 +261,5 @@ def test_uv_run_with_names_a_package_but_is_unsafe():
     ],
 )
 def test_pipx(args, expected):
-    """pipx has no harmless option, and `--spec` always names the program apart."""
+    """For pipx there is no harmless option, and `--spec` always names the program apart."""
     assert outcome("pipx", *args) == expected

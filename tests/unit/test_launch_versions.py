@@ -105,8 +105,34 @@ def test_same_version(ecosystem, left, right, same):
 
 PEP440_PIECES = st.lists(
     st.sampled_from(
-        ["1", "0", "02", "10", ".", "-", "_", "a", "alpha", "b", "rc", "c", "pre", "preview", "post", "rev", "r"]
-        + ["dev", "+", "!", "v", "V", "x", "*", "RC", " "]
+        [
+            "1",
+            "0",
+            "02",
+            "10",
+            ".",
+            "-",
+            "_",
+            "a",
+            "alpha",
+            "b",
+            "rc",
+            "c",
+            "pre",
+            "preview",
+            "post",
+            "rev",
+            "r",
+            "dev",
+            "+",
+            "!",
+            "v",
+            "V",
+            "x",
+            "*",
+            "RC",
+            " ",
+        ]
     ),
     max_size=9,
 ).map("".join)

@@ -294,7 +294,9 @@ def test_command_line_in_command(command):
         assert (found.outcome, found.flags) == ("launcher-version-dependent", ("command-line-in-command",))
 
 
-@pytest.mark.parametrize("command", ["/opt/My Tools/x", "npx -y foo; id", "tool --x", "env A=b", "a b\u00a0c"])
+@pytest.mark.parametrize(
+    "command", ["/opt/My Tools/x", "npx -y foo; id", "tool --x", "env A=b", "a b\u00a0c"]
+)
 def test_command_lines_that_name_nothing(command):
     """A path with blanks, or a line that is more than a command, is unidentifiable."""
     assert outcome(command) == "unidentifiable"
@@ -460,7 +462,7 @@ def test_other_npm_carriers(args, nested):
 
 
 def test_python_carriers():
-    """mcpo carries what follows `--`; catalogues carry what is not here."""
+    """What follows `--` is carried by mcpo; catalogues carry what is not here."""
     assert identify("uvx", ["mcpo", "--port", "1", "--", "uvx", "x"]).nested.argv == ("uvx", "x")
     assert "carrier-option" in identify("uvx", ["mcpo", "--config", "c", "--", "uvx", "x"]).flags
     assert identify("uvx", ["mcpo"]).nested is None

@@ -17,40 +17,77 @@ from hypothesis import strategies as st
 from halod.launch import identify
 from halod.launch.model import INFORMATIONAL
 
+
+def words_of(text):
+    return text.split()
+
+
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 TOLERABLE = frozenset(
-    "host-mount privileged host-network env-injection path-override cwd-override from-flag package-flag".split()
+    words_of(
+        "host-mount privileged host-network env-injection path-override cwd-override from-flag package-flag"
+    )
 )
 
-NPX = frozenset("-y --yes -q --quiet -s --silent --prefer-offline --prefer-online --loglevel=error --".split())
+NPX = frozenset(
+    words_of("-y --yes -q --quiet -s --silent --prefer-offline --prefer-online --loglevel=error --")
+)
 UVX = frozenset(
-    "-q --quiet -v --verbose -n --no-cache --isolated --refresh --offline --no-progress --no-config --no-env-file "
-    "-p3.12 --python=3.12 --color=never --".split()
+    words_of(
+        "-q --quiet -v --verbose -n --no-cache --isolated --refresh --offline --no-progress --no-config --no-env-file "
+        "-p3.12 --python=3.12 --color=never --"
+    )
 )
 DOCKER = frozenset(
-    "-i --interactive -t --tty --rm --init -q --read-only --name=x --platform=x --pull=always --network=bridge "
-    "--net=x -p80:80 --publish=80:80 -la=b --label=a=b -eA=b --env=A=b --hostname=x --memory=1g -m1g --cpus=1 "
-    "--pids-limit=1 --restart=no --stop-timeout=1 --shm-size=1g --env-file=/dev/null --".split()
+    words_of(
+        "-i --interactive -t --tty --rm --init -q --read-only --name=x --platform=x --pull=always --network=bridge "
+        "--net=x -p80:80 --publish=80:80 -la=b --label=a=b -eA=b --env=A=b --hostname=x --memory=1g -m1g --cpus=1 "
+        "--pids-limit=1 --restart=no --stop-timeout=1 --shm-size=1g --env-file=/dev/null --"
+    )
 )
 # An option that takes a value swallows the harmless option behind it: the image is still the image.
-DOCKER_VALUES = frozenset("--name --platform --pull --label -l -p --hostname -m --cpus".split())
-DNX = frozenset("-y --yes --interactive --".split())
+DOCKER_VALUES = frozenset(words_of("--name --platform --pull --label -l -p --hostname -m --cpus"))
+DNX = frozenset(words_of("-y --yes --interactive --"))
 
 # name -> (command, words, index of the package, harmless words before it, harmless words behind it)
 APPROVED = {
     "npx": ("npx", ["-y", "@acme/tool@1.2.0", "--x"], 1, NPX, None),
-    "npm exec": ("npm", ["exec", "-y", "@acme/tool@1.2.0", "--", "--x"], 2, NPX | {"-p", "--parseable"}, NPX | {"-p"}),
+    "npm exec": (
+        "npm",
+        ["exec", "-y", "@acme/tool@1.2.0", "--", "--x"],
+        2,
+        NPX | {"-p", "--parseable"},
+        NPX | {"-p"},
+    ),
     "pnpm": ("pnpm", ["dlx", "@acme/tool@1.2.0", "--x"], 1, frozenset(), None),
     "pnpx": ("pnpx", ["@acme/tool@1.2.0"], 0, frozenset(), None),
     "yarn": ("yarn", ["dlx", "-q", "@acme/tool@1.2.0"], 2, {"-q"}, None),
     "bunx": ("bunx", ["--bun", "@acme/tool@1.2.0"], 1, {"--bun", "-y"}, None),
-    "deno": ("deno", ["run", "-A", "npm:@acme/tool@1.2.0"], 2, {"-A", "-q", "--allow-net", "--allow-all"}, None),
+    "deno": (
+        "deno",
+        ["run", "-A", "npm:@acme/tool@1.2.0"],
+        2,
+        {"-A", "-q", "--allow-net", "--allow-all"},
+        None,
+    ),
     "uvx": ("uvx", ["-q", "acme-tool@1.2.0", "--x"], 1, UVX, None),
     "uvx from": ("uvx", ["--from", "acme-tool==1.2.0", "acme-tool", "--x"], 1, UVX, None),
     "uv tool run": ("uv", ["tool", "run", "acme-tool==1.2.0"], 2, UVX, None),
     "pipx": ("pipx", ["run", "acme-tool==1.2.0", "x"], 1, frozenset(), None),
-    "docker": ("docker", ["run", "-i", "--rm", f"ghcr.io/acme/tool@{DIGEST}"], 3, DOCKER | DOCKER_VALUES, frozenset()),
-    "podman": ("podman", ["run", "-i", f"ghcr.io/acme/tool@{DIGEST}"], 2, DOCKER | DOCKER_VALUES, frozenset()),
+    "docker": (
+        "docker",
+        ["run", "-i", "--rm", f"ghcr.io/acme/tool@{DIGEST}"],
+        3,
+        DOCKER | DOCKER_VALUES,
+        frozenset(),
+    ),
+    "podman": (
+        "podman",
+        ["run", "-i", f"ghcr.io/acme/tool@{DIGEST}"],
+        2,
+        DOCKER | DOCKER_VALUES,
+        frozenset(),
+    ),
     "dnx": ("dnx", ["Acme.Tool@1.2.0", "--yes", "--", "x"], 0, DNX, DNX),
     "env": ("env", ["A=b", "npx", "-y", "@acme/tool@1.2.0"], 3, NPX | {"-i", "-", "C=d", "-v"}, None),
     "timeout": ("timeout", ["60", "npx", "-y", "@acme/tool@1.2.0"], 3, NPX | {"--foreground", "-v"}, None),
@@ -59,8 +96,8 @@ APPROVED = {
 NAMES = list(APPROVED)
 
 # Words that point a launcher somewhere else, or that one parser takes for an option and another for an operand.
-HOSTILE = (
-    """-p -c -w -i -f -e -v -H -C -S -u -P -U -a -n -g -d -D -h -yp -yq -ys -qy -iv -it -ie --p --ye --reg --regist
+HOSTILE = [
+    *words_of("""-p -c -w -i -f -e -v -H -C -S -u -P -U -a -n -g -d -D -h -yp -yq -ys -qy -iv -it -ie --p --ye --reg --regist
     --package --package=evil@1.0.0 --call --call=id --registry --registry=https://evil.example/ --userconfig=/tmp/x
     --@acme:registry=https://evil.example/ --node-options=--require=/tmp/x.js --script-shell=/tmp/sh --shell=/tmp/sh
     --prefix=/tmp/x --prefix --workspace=x --tag=x --before=2000-01-01 --https-proxy=http://evil.example --cafile=/x
@@ -77,9 +114,9 @@ HOSTILE = (
     --require=/x --cert=/x --config=/x --lock=/x -L --shell-mode --silent --dir=/x --cwd=/x --cwd --bun=x
     --unknown --unknown=x -X - --- -- evil evil@1.0.0 ${X} $X {env:X} %X% true false null NODE_OPTIONS=--require=/x
     PATH=/tmp/x A=b sh exec run x npx node -P/tmp -S-x --split-string=x --chdir=/x --unset=A -uA --block-signal
-    /v:on /k & && | ; > ` $(id) .. ./x /tmp/x ~ C:\\x file:x npm:evil git+https://evil.example/x""".split()
-    + ["", " ", "\n", "a b", "\u200b", "\uff0dy", "\u2010y", "-y\u200b", "--yes\n", "-\u0443"]
-)
+    /v:on /k & && | ; > ` $(id) .. ./x /tmp/x ~ C:\\x file:x npm:evil git+https://evil.example/x"""),
+    *["", " ", "\n", "a b", "\u200b", "\uff0dy", "\u2010y", "-y\u200b", "--yes\n", "-\u0443"],
+]
 
 
 def identity(found):
@@ -96,7 +133,9 @@ def wanted(name):
 def approvable(found, expected):
     """Tell whether a pin, with all that an entry can tolerate, could approve this."""
     same = identity(found) == expected
-    return same and found.outcome in {"identified", "identified-unsafe"} and set(found.unsafe_flags) <= TOLERABLE
+    return (
+        same and found.outcome in {"identified", "identified-unsafe"} and set(found.unsafe_flags) <= TOLERABLE
+    )
 
 
 def clean(found, expected):
@@ -118,11 +157,13 @@ def _known(name, word, place, mutated):
     """The rest of what is harmless, case by case."""
     before = mutated[:place]
     if name == "env" and place <= 1:  # options and assignments of env itself
-        return word in {"A=b", "-uA", "--unset=A", "-iv"} or (word in {"-u", "-S"} and mutated[place + 1] == "A=b")
+        return word in {"A=b", "-uA", "--unset=A", "-iv"} or (
+            word in {"-u", "-S"} and mutated[place + 1] == "A=b"
+        )
     if name in {"docker", "podman"} and "run" in before:
         swallowed = mutated[place + 1 : place + 2]
         is_value = before[-1] in DOCKER_VALUES
-        return is_value or (word == "-e" and swallowed[0] in {"-i", "--rm"}) or word in {"-it"}
+        return is_value or (word == "-e" and swallowed[0] in {"-i", "--rm"}) or word == "-it"
     return False
 
 
@@ -168,7 +209,7 @@ def test_a_word_put_in_behind_the_package(name):
     end = words.index("--") if "--" in words else len(words)
     for place, word in itertools.product(range(package + 1, end + 1), HOSTILE):
         if clean(identify(command, [*words[:place], word, *words[place:]]), expected):
-            is_option = word.startswith("-") and word not in {"--"}
+            is_option = word.startswith("-") and word != "--"
             assert word in harmless or not is_option, (place, word)
 
 
@@ -185,12 +226,26 @@ LOOKALIKES = {
     "o": "\u043e0\uff4f", "t": "\uff54", "1": "l\uff11\u0661", "2": "\uff12", "0": "O\uff10\u0660", "@": "\uff20\ufe6b",
     "/": "\uff0f\u2215\\", ".": "\u3002\uff0e\u2024", "-": "\u2010\uff0d\u2212_", "=": "\uff1d", ":": "\uff1a",
 }  # fmt: skip
-ADDED = ["\u200b", "\u200d", "\u00ad", "\ufeff", "\u0301", "\u202e", "\0", "\n", "\r", "\t", " ", "\u00a0", "\x7f"]
+ADDED = [
+    "\u200b",
+    "\u200d",
+    "\u00ad",
+    "\ufeff",
+    "\u0301",
+    "\u202e",
+    "\0",
+    "\n",
+    "\r",
+    "\t",
+    " ",
+    "\u00a0",
+    "\x7f",
+]
 
 
 def canonical_words(name, text):
     """What the ecosystem itself takes for the same package and version, written down independently."""
-    if name in {"dnx"}:
+    if name == "dnx":
         return re.sub(r"^(acme\.tool)@0*1\.0*2(\.0+){0,2}(\+[0-9a-z.-]+)?$", "same", text.lower()) == "same"
     if name in {"docker", "podman"}:
         return re.fullmatch(rf"ghcr\.io/acme/tool(:[\w.-]+)?@{DIGEST}", text, re.ASCII) is not None
@@ -212,8 +267,12 @@ def test_look_alikes_and_hidden_characters(name):
     for at, char in enumerate(text):
         changed |= {text[:at] + other + text[at + 1 :] for other in LOOKALIKES.get(char, "")}
         changed |= {text[:at] + text[at + 1 :], text[:at] + char.swapcase() + text[at + 1 :]}
-        changed |= {text[:at] + added + text[at:] for added in [*ADDED, char, "/", "@", "npm:", ":", "#", "+", "v"]}
-    changed |= {text + added for added in [*ADDED, ".tgz", "/x", "@x", "#x", ";x", ",", "!", "*", "-1", ".0", "+b"]}
+        changed |= {
+            text[:at] + added + text[at:] for added in [*ADDED, char, "/", "@", "npm:", ":", "#", "+", "v"]
+        }
+    changed |= {
+        text + added for added in [*ADDED, ".tgz", "/x", "@x", "#x", ";x", ",", "!", "*", "-1", ".0", "+b"]
+    }
     changed -= {text}
     for other in sorted(changed):
         found = identify(command, [*words[:package], other, *words[package + 1 :]])
@@ -233,17 +292,21 @@ def test_two_words_glued_or_one_word_split(name):
     for at in range(1, len(words[package])):
         split = [*words[:package], words[package][:at], words[package][at:], *words[package + 1 :]]
         if clean(identify(command, split), expected):
-            assert canonical_words(name, words[package][:at]), split  # dnx: 1.2 is 1.2.0, and `.0` an argument
+            assert canonical_words(name, words[package][:at]), (
+                split
+            )  # dnx: 1.2 is 1.2.0, and `.0` an argument
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "key",
-    "NPM_CONFIG_REGISTRY npm_config_@acme:registry Npm_Config_Userconfig NODE_OPTIONS node_options NODE_PATH PYTHONPATH "
-    "UV_INDEX_URL uv_default_index PIP_INDEX_URL PIPX_HOME BUN_OPTIONS YARN_RC_FILENAME PNPM_HOME DENO_DIR JSR_URL "
-    "DOCKER_HOST docker_context CONTAINER_HOST LD_PRELOAD LD_LIBRARY_PATH DYLD_INSERT_LIBRARIES DOTNET_STARTUP_HOOKS "
-    "NUGET_PACKAGES HOME USERPROFILE XDG_CONFIG_HOME APPDATA BASH_ENV ENV SHELLOPTS BASH_FUNC_npx%% HTTPS_PROXY "
-    "https_proxy SSL_CERT_FILE GIT_SSH_COMMAND PATH Path PREFIX SHELL GCONV_PATH".split(),
+    words_of(
+        "NPM_CONFIG_REGISTRY npm_config_@acme:registry Npm_Config_Userconfig NODE_OPTIONS node_options NODE_PATH PYTHONPATH "
+        "UV_INDEX_URL uv_default_index PIP_INDEX_URL PIPX_HOME BUN_OPTIONS YARN_RC_FILENAME PNPM_HOME DENO_DIR JSR_URL "
+        "DOCKER_HOST docker_context CONTAINER_HOST LD_PRELOAD LD_LIBRARY_PATH DYLD_INSERT_LIBRARIES DOTNET_STARTUP_HOOKS "
+        "NUGET_PACKAGES HOME USERPROFILE XDG_CONFIG_HOME APPDATA BASH_ENV ENV SHELLOPTS BASH_FUNC_npx%% HTTPS_PROXY "
+        "https_proxy SSL_CERT_FILE GIT_SSH_COMMAND PATH Path PREFIX SHELL GCONV_PATH"
+    ),
 )
 def test_environment_of_the_entry(name, key):
     """No launcher's environment is taken for harmless."""
@@ -256,7 +319,19 @@ def test_environment_of_the_entry(name, key):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "prefix",
-    ["/tmp/", "./", "../", "bin/", "~/", "/usr/bin/../../tmp/", "//", "node_modules/.bin/", "\\tmp\\", "C:", "${X}/"],
+    [
+        "/tmp/",
+        "./",
+        "../",
+        "bin/",
+        "~/",
+        "/usr/bin/../../tmp/",
+        "//",
+        "node_modules/.bin/",
+        "\\tmp\\",
+        "C:",
+        "${X}/",
+    ],
 )
 def test_other_programs_of_the_same_name(name, prefix):
     """A program of the launcher's name elsewhere is any program."""
@@ -266,7 +341,9 @@ def test_other_programs_of_the_same_name(name, prefix):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("odd", ["{}\u200b", "\u200b{}", " {}", "{} ", "{}\n", "{}\0", "{}.x", "x{}", "{}/", "${{X}}{}"])
+@pytest.mark.parametrize(
+    "odd", ["{}\u200b", "\u200b{}", " {}", "{} ", "{}\n", "{}\0", "{}.x", "x{}", "{}/", "${{X}}{}"]
+)
 def test_other_spellings_of_the_program(name, odd):
     """Only the exact name of a launcher is that launcher."""
     command, words, _, _, _ = APPROVED[name]
@@ -294,13 +371,16 @@ def test_several_words_put_in_anywhere(name, extra, seed):
     strange = [word for word in extra if word not in harmless]
     if name in {"docker", "podman"} or command in {"env", "cmd"}:
         strange = [word for word in strange if word.startswith("--") and "=" in word and word not in harmless]
-        taken = {mutated[i + 1] for i, word in enumerate(mutated[:-1]) if word in DOCKER_VALUES | {"-e", "-u"}}
+        taken = {
+            mutated[i + 1] for i, word in enumerate(mutated[:-1]) if word in DOCKER_VALUES | {"-e", "-u"}
+        }
         strange = [word for word in strange if word not in taken and word != "--unset=A"]
     assert not strange, mutated
 
 
 @given(
-    st.sampled_from([APPROVED[name][0] for name in NAMES] + ["sh", "bash", "mise", "node", "x"]) | st.text(max_size=20),
+    st.sampled_from([APPROVED[name][0] for name in NAMES] + ["sh", "bash", "mise", "node", "x"])
+    | st.text(max_size=20),
     st.lists(WORDS, max_size=6),
     st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), max_size=3),
     st.text(max_size=5),
@@ -328,7 +408,15 @@ def test_any_definition(command, args, env, cwd):
 def test_huge_words_are_bounded(name, size):
     """A megabyte in any place is answered without work that grows with its square."""
     command, words, package, _, _ = APPROVED[name]
-    for text in ("a" * size, "$" * size, "%a" * (size // 2), "<" * size, "@" * size, "-" * size, "a " * (size // 2)):
+    for text in (
+        "a" * size,
+        "$" * size,
+        "%a" * (size // 2),
+        "<" * size,
+        "@" * size,
+        "-" * size,
+        "a " * (size // 2),
+    ):
         for place in (0, package, len(words) - 1):
             identify(command, [*words[:place], text, *words[place + 1 :]])
     identify(command, [*words, *["-x"] * 100_000])
