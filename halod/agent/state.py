@@ -253,6 +253,7 @@ class State:
             StateFault: it could not be recorded; the report is offered again.
         """
         with self._lock:
+            self._untold = self._untold and not report.fault
             if report.generation == self._database.resets:
                 self._run(lambda db: self._refuse(db, report))
 

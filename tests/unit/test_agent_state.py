@@ -239,6 +239,46 @@ def test_ten_thousand_is_the_bound():
     assert rows.OUTBOX_LIMIT == 10_000
 
 
+def test_what_the_server_will_never_take_is_dropped_and_counted(state):
+    """One transition goes; what waits behind it gets through."""
+    cycle(state, finding(server="a"), finding(server="b"))
+    suspect = state.next_report(Limits(transitions=1))
+    state.refused(suspect)
+    assert state.summary().counters.dropped == 1
+    assert [number(one) for one in drain(state)] == [2]
+    state.refused(suspect)
+    assert state.summary().counters.dropped == 1
+
+
+def test_a_status_that_is_refused_is_not_offered_again(state):
+    """The next cycle's is."""
+    cycle(state)
+    state.refused(state.next_report())
+    assert state.next_report() is None
+    cycle(state)
+    assert state.next_report() is not None
+
+
+def test_a_status_alone(state):
+    """Room for no transition: to find out whether it is the status that the server does not take."""
+    cycle(state, finding())
+    report = state.next_report(Limits(transitions=0))
+    assert (report.ids, report.more) == ((), True)
+    state.delivered(report)
+    assert state.next_report(Limits(transitions=0)).ids == ()
+    assert len(drain(state)) == 1
+
+
+def test_a_refusal_of_a_database_that_is_gone_changes_nothing(directory, state):
+    """Its numbers mean other transitions now."""
+    cycle(state, finding())
+    report = state.next_report()
+    os.unlink(os.path.join(directory, "state.db"))
+    cycle(state, finding())
+    state.refused(report)
+    assert state.summary().waiting == 1
+
+
 # The device
 
 
@@ -338,6 +378,35 @@ def test_damaged_copies_are_bounded(directory):
     assert broken_copies(directory) == [f"state.db.broken.{at}" for at in range(1, COPIES + 1)]
     with open(os.path.join(directory, "state.db.broken.1"), "rb") as file:
         assert file.read().startswith(b"copy %d" % (COPIES + 2))
+
+
+def test_odd_things_among_the_copies_are_in_nobodys_way(directory):
+    """A directory by the name of a copy is moved too."""
+    os.makedirs(os.path.join(directory, "state.db.broken.1"), 0o700)
+    os.chmod(directory, 0o700)
+    os.mkdir(os.path.join(directory, "state.db.broken.2"))
+    with open(os.path.join(directory, "state.db.broken.3"), "wb"):
+        pass
+    spoil(directory)
+    state = State(directory)
+    assert cycle(state).status.error_code == RESET
+    assert os.path.isfile(os.path.join(directory, "state.db.broken.1"))
+    state.close()
+
+
+def test_a_damaged_database_that_cannot_be_moved(directory, monkeypatch):
+    """No loop: a word for it, and another try with the next cycle."""
+    os.mkdir(directory, 0o700)
+    spoil(directory)
+    state = State(directory)
+    assert state.device
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(30, "read-only")))
+    with pytest.raises(StateFault) as caught:
+        cycle(state)
+    assert caught.value.code == "state-unwritable"
+    monkeypatch.undo()
+    assert cycle(state).status.error_code == RESET
+    state.close()
 
 
 def change(directory, *statements):
@@ -518,7 +587,8 @@ def test_a_directory_that_is_too_open_is_closed(directory):
     assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
 
 
-def test_a_fault_is_told_once_for_each_cycle_that_was_lost(state, monkeypatch):
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_fault_is_told_once_for_each_cycle_that_was_lost(state, monkeypatch, refused):
     """The server learns of a disk that is full, from the last status that could be kept."""
     cycle(state, finding())
     drain(state)
@@ -530,7 +600,7 @@ def test_a_fault_is_told_once_for_each_cycle_that_was_lost(state, monkeypatch):
     assert state.summary().fault == "state-full"
     report = state.next_report()
     assert document(report)["errorCode"] == "state-full"
-    state.delivered(report)
+    state.refused(report) if refused else state.delivered(report)
     assert state.next_report() is None
     assert [one.event for one in cycle(state).transitions] == ["resolved"]
     assert state.fault == ""
