@@ -77,7 +77,7 @@ class Home:
         """
         walker = Walker()
         try:
-            anchor = walker.add(_open_anchor(path, owned_links=trusted_links))
+            anchor = walker.add(open_anchor(path, owned_links=trusted_links))
             rules = Rules((uid, 0), uid, max_file_bytes)
             link_rules = {}
             for root in link_roots:
@@ -243,8 +243,11 @@ def _lstat(here: Dir, name: str) -> os.stat_result:
         raise fault(error) from None
 
 
-def _open_anchor(path: str, *, owned_links: bool) -> Anchor:
-    """Walk from / to a directory and hold it alone. Raises Absent, Refused, OSError or ValueError."""
+def open_anchor(path: str, *, owned_links: bool) -> Anchor:
+    """Walk from / to a directory and hold it alone; `Home.open` for who walks without reading (a watcher).
+
+    Raises Absent, Refused, OSError or ValueError.
+    """
     if not path.startswith("/"):
         path = f"{os.getcwd()}/{path}"  # noqa: PTH109 - pathlib costs start-up time
     given = components(path)
@@ -270,7 +273,7 @@ def _open_link_root(path: str) -> Anchor | None:
     if not path.startswith("/"):
         return None
     try:
-        anchor = _open_anchor(path, owned_links=True)
+        anchor = open_anchor(path, owned_links=True)
     except (Absent, Refused, OSError, ValueError):
         return None
     if os.fstat(anchor.root.fd).st_uid == 0:
