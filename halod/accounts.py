@@ -7,7 +7,7 @@ Invariants:
 2. Everything a worker needs to become the account is a number here; nothing is looked up after the fork.
 3. One home is scanned once, however many accounts share it.
 
-The console user is a look-up of the same kind and gives an Account too; it belongs to the service.
+Who is at the console is found out by the service (`halod.agent.logind`), which gives uids.
 """
 
 import os
@@ -124,24 +124,51 @@ def of_directory(path: str, database: Database = _SYSTEM) -> Account:
     )
 
 
+def of_uids(uids: Iterable[int], database: Database = _SYSTEM) -> list[Account]:
+    """Give the accounts of these uids, in their order; a uid without a password entry has no home."""
+    entries = (database.by_uid(uid) for uid in dict.fromkeys(uids))
+    return [_account(entry, database) for entry in entries if entry is not None]
+
+
+def exists_beside(name: str, database: Database = _SYSTEM, people: Iterable[str] = (_PEOPLE,)) -> bool:
+    """Tell whether a directory of this name lies among the homes: what is left of an account, or its home
+
+    while the directory service that knows it does not answer.
+    """
+    homes = [entry.pw_dir for entry in database.all() if _is_person(entry.pw_uid, _FIRST_PERSON)]
+    parents = {posixpath.dirname(home) for home in homes} | set(people)
+    return any(_directory(posixpath.join(parent, name)) is not None for parent in parents if parent)
+
+
 def everyone(
-    database: Database = _SYSTEM, first: int = _FIRST_PERSON, people: Iterable[str] = (_PEOPLE,)
+    database: Database = _SYSTEM,
+    first: int = _FIRST_PERSON,
+    people: Iterable[str] = (_PEOPLE,),
+    also: Iterable[int] = (),
 ) -> list[Account]:
     """Give every person's account whose home exists: `--all-users`, ordered by home.
 
     These are the entries that the database enumerates, and the owners of the directories that lie beside
     their homes and in `people`: accounts of a directory service, and homes whose account is gone. `first` is
-    the lowest uid of a person.
+    the lowest uid of a person; `also` are uids that are known otherwise, as those who are logged in.
     """
     homes = _Homes(first)
     for entry in database.all():
         if homes.person(entry.pw_uid):
             homes.add(_account(entry, database))
+    for account in of_uids(also, database):
+        if homes.person(account.uid):
+            homes.add(account)
     for parent in sorted({posixpath.dirname(home) for home in homes.paths()} | set(people)):
         for path, uid in _directories(parent):
             if homes.person(uid):
                 homes.add(_owner(path, uid, database))
     return homes.accounts()
+
+
+def _is_person(uid: int, first: int) -> bool:
+    """Whether a uid can be a person's."""
+    return uid >= first and uid not in _NOBODY
 
 
 def _owner(path: str, uid: int, database: Database) -> Account:
@@ -187,7 +214,7 @@ class _Homes:
 
     def person(self, uid: int) -> bool:
         """Whether a uid can be a person's."""
-        return uid >= self._first and uid not in _NOBODY
+        return _is_person(uid, self._first)
 
     def add(self, account: Account) -> None:
         """Take an account when its home is there and not taken by a better one."""
