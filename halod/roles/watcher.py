@@ -8,7 +8,7 @@ its time; and it loads watchdog, which no other process of halod does, before it
 Invariants:
 
 1. It opens no file of the home, only directories, and holds none of them while it waits.
-2. It says locations' numbers (`watching.frames`) and why it ended by its exit code; it logs nothing.
+2. It says locations' numbers (`watched.frames`) and why it ended by its exit code; it logs nothing.
 3. It ends with the supervisor: by PR_SET_PDEATHSIG, and by the hang-up of its life pipe.
 4. It has one thread, so the worker's system call filter fits it.
 """
@@ -28,9 +28,9 @@ from halod.roles import confine
 from halod.roles import limits as limiting
 from halod.roles.limits import MIB, Limits
 from halod.roles.order import Sealed
-from halod.roles.watching.frames import Outbox
-from halod.roles.watching.interest import Node, tree
-from halod.roles.watching.loop import HomeGone, Loop, Source
+from halod.roles.watched.frames import Outbox
+from halod.roles.watched.interest import Node, tree
+from halod.roles.watched.loop import HomeGone, Loop, Source
 from halod.roles.worker import CRASHED, DONE, HOME_UNAVAILABLE, Job
 
 MEMORY = 512 * MIB  # address space: a few MiB are used; the rest is what the supervisor had mapped
@@ -40,7 +40,7 @@ class System(confine.System):
     """The steps of a worker's confinement, but for limits of time."""
 
     def limits(self, wanted: Limits) -> None:
-        """Put the resource limits into force; a watcher's processor time is bounded by `watching.loop`."""
+        """Put the resource limits into force; a watcher's processor time is bounded by `watched.loop`."""
         for kind, soft, hard in limiting.kernel_limits(wanted):
             if kind != resource.RLIMIT_CPU:
                 ceiling = limiting.lowered(hard, resource.getrlimit(kind)[1])
@@ -137,7 +137,7 @@ def load_events(platform: str = sys.platform) -> Sources:
     if platform != "linux":
         return lambda: (None, False)
     try:
-        from halod.roles.watching.inotify import Exhausted, Inotify
+        from halod.roles.watched.inotify import Exhausted, Inotify
     except Exception:  # noqa: BLE001 - a C library without inotify, a watchdog of another form: poll instead
         return lambda: (None, False)
 

@@ -9,7 +9,7 @@ import time
 
 from halod.harnesses.table import LOCATIONS
 from halod.roles import watcher
-from halod.roles.watching.frames import Reader
+from halod.roles.watched.frames import Reader
 from halod.roles.worker import Job
 from tests.support.roles import GID, UID
 

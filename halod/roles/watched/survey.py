@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 from halod.home import Absent, Refused
 from halod.home.walk import DIRECTORY, OTHER, Anchor, Dir, Walker, components, listing
-from halod.roles.watching.interest import Names, Node, closure
+from halod.roles.watched.interest import Names, Node, closure
 
 MOST_WATCHED: Final = 1000  # about 1 KiB of kernel memory each, of the account's own allowance
 MOST_VISITED: Final = 4000

@@ -19,10 +19,10 @@ from typing import Final, Protocol
 
 from halod.home import Refused
 from halod.home.walk import Anchor
-from halod.roles.watching.frames import Outbox
-from halod.roles.watching.interest import Names, Node
-from halod.roles.watching.remote import is_remote
-from halod.roles.watching.survey import POLLED, Present, Survey, difference
+from halod.roles.watched.frames import Outbox
+from halod.roles.watched.interest import Names, Node
+from halod.roles.watched.remote import is_remote
+from halod.roles.watched.survey import POLLED, Present, Survey, difference
 
 POLL: Final = 2.0  # seconds between looks at files of which no event tells (design 3)
 REST: Final = 19

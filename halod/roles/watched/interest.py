@@ -10,7 +10,7 @@ from typing import Final
 
 from halod.harnesses.dialect import Location
 from halod.home.match import fits
-from halod.roles.watching.frames import MAX_LOCATION
+from halod.roles.watched.frames import MAX_LOCATION
 
 _LOG: Final = "-wal"  # SQLite writes here first, and to the database itself much later (design 3.9)
 
