@@ -12,13 +12,12 @@ from halod.launch.draft import Draft
 from halod.launch.versions import npm_name, npm_version
 from halod.launch.words import MAX_OPERAND, has_variable, listed
 
-_PART = r"(?:[0-9]+|[xX*])"
-_PARTIAL = rf"v?{_PART}(?:\.{_PART}(?:\.{_PART}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)?)?"
-_COMPARATOR = rf"(?:(?:[\^~]|~>|[<>]=?|=)? ?{_PARTIAL}|\*)"
-_SIMPLE = rf"{_COMPARATOR}(?: {{1,4}}{_COMPARATOR}){{0,7}}"
-_RANGE = re.compile(
-    rf"(?:{_PARTIAL} {{1,4}}- {{1,4}}{_PARTIAL}|{_SIMPLE})(?: {{0,4}}\|\| {{0,4}}(?:{_SIMPLE}))?"
+_COMPARATOR = re.compile(
+    r"(?:[\^~]|~>|[<>]=?|=)?v?(?:[0-9]+|[xX*])"
+    r"(?:\.(?:[0-9]+|[xX*])(?:\.(?:[0-9]+|[xX*])(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)?)?"
 )
+_OPERATOR_BLANK = re.compile(r"([\^~=]|~>|[<>]=?) +")
+_BLANKS = re.compile(" +")
 _TAG = re.compile(r"[A-Za-z0-9~][A-Za-z0-9._~-]{0,127}")
 _ARCHIVE = re.compile(r"\.(?:tgz|tar\.gz|tar)$", re.IGNORECASE)
 _URL = re.compile(r"(?:git\+)?[a-z]+:", re.IGNORECASE)
@@ -65,7 +64,7 @@ def read_npm(text: str, draft: Draft, *, berry: bool = False) -> None:
         draft.kill("launch-error")
     elif selector is None:
         draft.identifier = name
-    elif berry and selector[:4] == "npm:" and (_RANGE.fullmatch(selector[4:]) or npm_version(selector[4:])):
+    elif berry and selector[:4] == "npm:" and (_is_range(selector[4:]) or npm_version(selector[4:])):
         _read_selector(name, selector[4:], draft)
         draft.requested = selector
     else:
@@ -92,7 +91,7 @@ def _read_selector(name: str, selector: str, draft: Draft) -> None:
     if exact is not None:
         draft.identifier, draft.version = name, exact
         draft.requested = None if exact == selector else selector
-    elif _RANGE.fullmatch(selector) or (_TAG.fullmatch(selector) and not _ARCHIVE.search(selector)):
+    elif _is_range(selector) or (_TAG.fullmatch(selector) and not _ARCHIVE.search(selector)):
         draft.identifier, draft.requested = name, selector
     elif selector[:4].lower() == "npm:":
         _read_alias(selector, draft)
@@ -100,6 +99,20 @@ def _read_selector(name: str, selector: str, draft: Draft) -> None:
         if npm_name(name) is not None:
             draft.flags.add("name-is-label")
         _read_source(selector, draft)
+
+
+def _is_range(selector: str) -> bool:
+    """Tell whether `selector` is a plain range: comparators, `A - B`, alternatives with `||`."""
+    for part in selector.split("||"):
+        low, hyphen, high = part.partition(" - ")
+        words = (
+            [low.strip(" "), high.strip(" ")]
+            if hyphen
+            else _BLANKS.split(_OPERATOR_BLANK.sub(r"\1", part.strip(" ")))
+        )
+        if not all(_COMPARATOR.fullmatch(word) for word in words):
+            return False
+    return True
 
 
 def _read_alias(text: str, draft: Draft) -> None:

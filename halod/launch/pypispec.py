@@ -12,7 +12,6 @@ _NAMED = re.compile(
     re.DOTALL,
 )
 _CLAUSE = re.compile(r"(===|==|~=|!=|<=|>=|<|>)[ \t]*([A-Za-z0-9._*+!-]+)")
-_SPECIFIER = re.compile(rf"{_CLAUSE.pattern}(?:[ \t]*,[ \t]*{_CLAUSE.pattern}){{0,15}},?")
 _ARCHIVE = re.compile(r"\.(?:whl|tar\.gz|tgz|zip|tar\.bz2|tar\.xz)(?:[#?].*)?$", re.IGNORECASE | re.DOTALL)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _PYTHON = re.compile(
@@ -106,7 +105,8 @@ def _read_specifier(rest: str, draft: Draft) -> None:
         specifier = specifier[1:-1].strip(" \t")
     if not specifier:
         return
-    if _SPECIFIER.fullmatch(specifier) is None:
+    clauses = specifier.removesuffix(",").split(",")
+    if not all(_CLAUSE.fullmatch(clause.strip(" \t")) for clause in clauses):
         draft.kill("launch-error")
         return
     clause = _CLAUSE.fullmatch(specifier)
