@@ -43,7 +43,7 @@ NAMES = {"name", "displayname", "display_name", "id", "title", "servername"}
 
 
 def homes():
-    found = [DEMO, *sorted(path.parent for path in CASES.glob("*/home/."))]
+    found = [DEMO, *sorted(CASES.glob("*/home"))]
     found += sorted(path for path in ASSETS.rglob("*") if path.is_dir() and path.name == "home")
     return found
 
