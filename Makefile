@@ -1,20 +1,24 @@
 # make run    set up, then scan your own home (the demonstration home, when yours has no MCP server)
 # make test   set up, then everything that CI runs
 # make bench  figures beside their floors and budgets
+# make dist   wheel, sdist, self-contained build, .deb, .rpm and bill of materials, into dist/
 # make lock   write requirements/*.txt anew
 #
 # Two environments: .venv is what an endpoint has (no test tool, no click, no rich: docs/adr/0003), .venv-dev has the tools.
+# A third, .venv-dist, builds what is released; only `make dist` and the test of the packages need it.
 
 PYTHON ?= python3
 BIN    := .venv/bin
 DEV    := .venv-dev/bin
+DIST   := .venv-dist/bin
 JOBS   ?= 2
 PIP    := -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup dev run test lint types contracts unit coverage cases bench lock clean
+.PHONY: setup dev dist-env dist verify-dist run test lint types contracts unit coverage cases bench lock clean
 
 setup: .venv/.ready
 dev: .venv-dev/.ready
+dist-env: .venv-dist/.ready
 
 .venv/.ready: pyproject.toml requirements/base.txt requirements/build.txt
 	$(PYTHON) -m venv .venv
@@ -26,6 +30,11 @@ dev: .venv-dev/.ready
 	$(PYTHON) -m venv .venv-dev
 	$(DEV)/python $(PIP) install --require-hashes -r requirements/dev.txt
 	$(DEV)/python $(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv-dist/.ready: requirements/dist.txt
+	$(PYTHON) -m venv .venv-dist
+	$(DIST)/python $(PIP) install --require-hashes -r requirements/dist.txt
 	@touch $@
 
 run: setup
@@ -58,11 +67,17 @@ cases: setup
 bench: setup
 	$(BIN)/python tests/bench/run.py
 
+dist: dist-env
+	$(DIST)/python packaging/build.py
+
+verify-dist: dist-env
+	$(DIST)/python tools/verify_dist.py
+
 lock: dev
-	for set in base build dev; do \
-	  case $$set in base) what=pyproject.toml;; build) what="--group build";; dev) what="pyproject.toml --group dev --group build";; esac; \
+	for set in base build dist dev; do \
+	  case $$set in base) what=pyproject.toml;; build) what="--group build";; dist) what="pyproject.toml --group dist --group build";; dev) what="pyproject.toml --group dev --group build";; esac; \
 	  $(DEV)/uv pip compile -q $$what --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/$$set.txt; \
 	done
 
 clean:
-	rm -rf .venv .venv-dev build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-dev .venv-dist build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
