@@ -1,139 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a watcher: one account's files, watched by a forked child that has only the account's rights.
+"""The work of a watcher: one account's files, watched by a forked child that has only the account's rights.
 
-Like a worker (`halod.roles.worker`), and by the same steps: it never execs, reads beneath the home only, has
-no network and writes nothing but its pipe. What differs: it lives as long as the service, so nothing limits
-its time; and it loads watchdog, which no other process of halod does, before it gives its rights away.
+`halod.roles.watching` forks it and gives its rights away by the steps of a worker; `load` is called before
+that, `main` after. Invariants:
 
-Invariants:
-
-1. It opens no file of the home, only directories, and holds none of them while it waits.
-2. It says locations' numbers (`watched.frames`) and why it ended by its exit code; it logs nothing.
+1. It opens no file of the home, only directories, and holds none of them while it waits, so that a home can
+   be unmounted.
+2. It says kinds and locations' numbers (`watched.frames`) and nothing else; it logs nothing.
 3. It ends with the supervisor: by PR_SET_PDEATHSIG, and by the hang-up of its life pipe.
-4. It has one thread, so the worker's system call filter fits it.
+4. It has one thread, so the worker's system call filter fits it. The limits are a worker's but for time: it
+   lives as long as the service, and `watched.loop` bounds what it takes of a processor.
+5. watchdog is loaded by `load` alone: no other process of halod has it.
 """
 
 import os
 import resource
 import sys
 from collections.abc import Callable
-from typing import NoReturn
-
-import msgspec
+from typing import Final
 
 from halod.harnesses.table import LOCATIONS
-from halod.home import Absent, Refused
 from halod.home.home import open_anchor
-from halod.roles import confine
+from halod.roles import confine, order, seccomp
 from halod.roles import limits as limiting
 from halod.roles.limits import MIB, Limits
-from halod.roles.order import Sealed
+from halod.roles.protocol import Target
 from halod.roles.watched.frames import Outbox
-from halod.roles.watched.interest import Node, tree
+from halod.roles.watched.interest import tree
 from halod.roles.watched.loop import HomeGone, Loop, Source
-from halod.roles.worker import CRASHED, DONE, HOME_UNAVAILABLE, Job
+from halod.roles.watching import Main
 
-MEMORY = 512 * MIB  # address space: a few MiB are used; the rest is what the supervisor had mapped
-
-
-class System(confine.System):
-    """The steps of a worker's confinement, but for limits of time."""
-
-    def limits(self, wanted: Limits) -> None:
-        """Put the resource limits into force; a watcher's processor time is bounded by `watched.loop`."""
-        for kind, soft, hard in limiting.kernel_limits(wanted):
-            if kind != resource.RLIMIT_CPU:
-                ceiling = limiting.lowered(hard, resource.getrlimit(kind)[1])
-                resource.setrlimit(kind, (min(soft, ceiling), ceiling))
-
-
-class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """What a supervisor gives to a watcher.
-
-    `frames` is the write end of one pipe, `life` the read end of the other, whose hang-up means that the
-    watcher is to end or the supervisor (a process id) is gone. `system` is made before the fork.
-    """
-
-    system: System
-    frames: int
-    life: int
-    supervisor: int
-
+LIMITS: Final = Limits(memory=512 * MIB)
+"""Address space, not memory: a few MiB are used, the rest is what the supervisor had mapped."""
 
 Sources = Callable[[], tuple[Source | None, bool]]
+"""Make what tells of events, after the change of uid; None where files must be polled. The second value says
+that it is so because a limit is exhausted."""
 
 
-def main(job: Job, start: Start, leave: Callable[[int], NoReturn] = os._exit) -> NoReturn:
-    """Run a watcher in the child of a fork, and end the process by `leave`; only tests hand in another.
+def load(platform: str = sys.platform) -> Main:
+    """Import and prepare what watching needs, before the rights are gone, and give what then watches."""
+    events = load_events(platform)
+    code = seccomp.build(os.uname().machine) if platform == "linux" and sys.maxsize > 1 << 32 else b""
 
-    `job` is an `order.Ordered`, as for a worker. Exit codes: DONE when told to end; HOME_UNAVAILABLE when
-    the home is not there, or not the directory any more that it was: start another one after a while.
-    """
-    code = CRASHED
-    try:
-        code = _live(job, start)
-    except BaseException:  # noqa: BLE001, S110 - whatever went wrong, the exit code is all that may be said
-        pass
-    finally:
-        leave(code)
+    def main(target: Target, payload: bytes, frames: int, life: int) -> None:
+        os.closerange(life + 1, confine.highest_descriptor() + 1)  # the home, held for Landlock
+        limit(LIMITS)
+        seccomp.install(code)
+        watch(target, payload, events, (frames, life))
 
-
-def _live(job: Job, start: Start, load: Callable[[], Sources] | None = None) -> int:
-    """Give the rights away and watch. The order is that of a worker (design 3)."""
-    system = start.system
-    system.detach()
-    system.descriptors(start.frames, start.life)
-    events = (load or load_events)()
-    system.limits(Limits(memory=MEMORY))
-    system.identity(job.uid, job.gid, job.groups)
-    system.undebuggable()
-    system.no_new_privileges()
-    system.follow(start.supervisor)
-    try:
-        home = job.open()
-    except (Absent, Refused, OSError):
-        return HOME_UNAVAILABLE
-    with home:
-        locked = system.landlock(home)
-    if not locked and system.was_root and job.needs_landlock:
-        return HOME_UNAVAILABLE
-    system.seccomp()
-    return watch(job, events, confine.ANSWER_FD, confine.LIFE_FD)
-
-
-def watch(job: Job, events: Sources, frames: int, life: int) -> int:
-    """Watch a home until the supervisor hangs up; give the exit code."""
-    nodes, follow = _interest(job)
-    source, limited = events()
-    loop = Loop(
-        lambda: open_anchor(job.home, owned_links=job.trusted_links),
-        nodes,
-        Outbox(frames),
-        life,
-        source=source,
-        follow=follow,
-        limited=limited,
-    )
-    try:
-        loop.run()
-    except HomeGone:
-        return HOME_UNAVAILABLE
-    return DONE
-
-
-def _interest(job: Job) -> tuple[Node, bool]:
-    """Give what to watch, and whether a file may be a link into the home."""
-    if isinstance(job.payload, Sealed):
-        plan = job.payload.plan()
-        return tree((*LOCATIONS, *plan.extra)), "~" in plan.link_roots
-    return tree(LOCATIONS), "~" in job.link_roots
+    return main
 
 
 def load_events(platform: str = sys.platform) -> Sources:
-    """Load what tells of events; what it gives makes the source, after the change of uid.
-
-    That gives (None, limited) where files must be polled: not Linux, no inotify, or no more instances.
-    """
+    """Load what tells of events on this system: inotify on Linux; elsewhere nothing does (design 3)."""
     if platform != "linux":
         return lambda: (None, False)
     try:
@@ -150,3 +70,34 @@ def load_events(platform: str = sys.platform) -> Sources:
             return None, False
 
     return make
+
+
+def limit(wanted: Limits) -> None:
+    """Put a worker's limits into force but that of processor time. Raises OSError, ValueError."""
+    for kind, soft, hard in limiting.kernel_limits(wanted):
+        if kind != resource.RLIMIT_CPU:
+            ceiling = limiting.lowered(hard, resource.getrlimit(kind)[1])
+            resource.setrlimit(kind, (min(soft, ceiling), ceiling))
+
+
+def watch(target: Target, payload: bytes, events: Sources, pipes: tuple[int, int]) -> None:
+    """Watch a home as the Plan in `payload` says, until the supervisor hangs up or the home is gone.
+
+    `pipes` are the one to write frames to and the one that hangs up. The supervisor starts another watcher
+    for a home that is gone, and another, as long as it is.
+    """
+    plan = order.decode(payload)
+    source, limited = events()
+    loop = Loop(
+        lambda: open_anchor(target.home, owned_links=True),
+        tree((*LOCATIONS, *plan.extra)),
+        Outbox(pipes[0]),
+        pipes[1],
+        source=source,
+        follow="~" in plan.link_roots,
+        limited=limited,
+    )
+    try:
+        loop.run()
+    except HomeGone:
+        return

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Help for tests of watchers: one forked as the supervisor does it, with pipes to hear and to end it."""
 
+import contextlib
 import gc
 import os
 import select
@@ -8,10 +9,22 @@ import signal
 import time
 
 from halod.harnesses.table import LOCATIONS
-from halod.roles import watcher
-from halod.roles.watched.frames import Reader
-from halod.roles.worker import Job
+from halod.home.home import open_anchor
+from halod.roles import order, watcher, watching
+from halod.roles.confine import System
+from halod.roles.protocol import Target
+from halod.roles.watched.frames import Outbox
+from halod.roles.watched.interest import tree
+from halod.roles.watched.loop import Loop
 from tests.support.roles import GID, UID
+
+NAMES = {
+    watching.CHANGED: "changed",
+    watching.LIMITED: "limited",
+    watching.OVERFLOW: "overflow",
+    watching.WATCHING: "watching",
+}
+PAYLOAD = order.encode(order.Plan())
 
 
 def number(path):
@@ -19,34 +32,47 @@ def number(path):
     return next(at for at, location in enumerate(LOCATIONS) if location.path == path)
 
 
-class Watcher:
-    """A real watcher in a child of this process. As root it runs as a throw-away account."""
+def frames(data):
+    """Read what a watcher wrote: (kind in words, location number) of each frame."""
+    return [(NAMES[data[at]], int.from_bytes(data[at + 1 : at + 3], "big")) for at in range(0, len(data), 3)]
 
-    def __init__(self, home, *, uid=None, system=None, **job):
-        uid = uid if uid is not None else (UID if os.geteuid() == 0 else os.getuid())
-        gid = GID if os.geteuid() == 0 else os.getgid()
-        self.job = Job(uid=uid, gid=gid, home=home, **job)
+
+def target(home):
+    """Make the target of a home: as root a throw-away account's, else the caller's own."""
+    if os.geteuid() == 0:
+        return Target(key=1, uid=UID, gid=GID, groups=(GID,), home=str(home))
+    return Target(key=1, uid=os.getuid(), gid=os.getgid(), groups=(), home=str(home))
+
+
+class Watcher:
+    """A real watcher in a child of this process, become one as the supervisor's children do."""
+
+    def __init__(self, home, *, plan=None, load=watcher.load):
+        payload = PAYLOAD if plan is None else order.encode(plan)
         self.heard = []
-        self._reader = Reader()
-        self.frames, frames_end = os.pipe()
-        life_end, self.life = os.pipe()
-        start = watcher.Start(
-            system=system or watcher.System(), frames=frames_end, life=life_end, supervisor=os.getpid()
-        )
+        self.code = None
+        self.frames, write = os.pipe()
+        life, self.life = os.pipe()
+        supervisor = os.getpid()
+        system = System()
         gc.freeze()
         self.pid = os.fork()
         if self.pid == 0:
-            watcher.main(self.job, start)
+            code = 70
+            try:
+                watching.become(system, load, target(home), payload, (write, life, supervisor))
+                code = 0
+            finally:
+                os._exit(code)
         gc.unfreeze()
-        os.close(frames_end)
-        os.close(life_end)
+        os.close(write)
+        os.close(life)
         os.set_blocking(self.frames, False)
-        self.code = None
 
     def listen(self, seconds):
         """Hear what comes within some seconds; at once when something came."""
         if select.select([self.frames], [], [], seconds)[0]:
-            self.heard += self._reader.feed(os.read(self.frames, 65536))
+            self.heard += frames(os.read(self.frames, 3 * 16384))
 
     def until(self, kind, location=0, seconds=10.0):
         """Wait for one frame; forget what was heard until then."""
@@ -57,11 +83,6 @@ class Watcher:
         heard = self.heard[: self.heard.index((kind, location)) + 1]
         del self.heard[: len(heard)]
         return heard
-
-    def hear_all(self, marker):
-        """Give every frame until all events so far were taken: `marker()` makes one that is heard last."""
-        location = marker()
-        return self.until("changed", location)
 
     def wait(self, seconds=10.0):
         """Wait for the end; give the exit code, negative for a signal."""
@@ -87,3 +108,63 @@ class Watcher:
             os.kill(self.pid, signal.SIGKILL)
             self.wait()
         os.close(self.frames)
+
+
+class Driver:
+    """A loop in this process that goes by turns and by a clock of its own, on real files.
+
+    Linux queues an event before the call that causes it returns, so nothing here waits for time.
+    """
+
+    def __init__(self, home, *, locations=LOCATIONS, **options):
+        self.now = 1000.0
+        self.waits = []
+        self.life_end, self.life = os.pipe()
+        self.frames, self.write = os.pipe()
+        os.set_blocking(self.frames, False)
+        self.loop = Loop(
+            lambda: open_anchor(str(home), owned_links=True),
+            tree(locations),
+            Outbox(self.write),
+            self.life_end,
+            clock=lambda: self.now,
+            wait=self._wait,
+            **options,
+        )
+
+    def _wait(self, wanted, seconds):
+        self.waits.append(seconds)
+        poll = select.poll()
+        for descriptor, events in wanted.items():
+            poll.register(descriptor, events)
+        ready = dict(poll.poll(0))
+        self.idle = not ready and seconds is None
+        return ready
+
+    def begin(self):
+        """Look for the first time; give what it says."""
+        self.loop.begin()
+        return self.settle()
+
+    def turns(self, count=1, step=0.0):
+        """Go some turns; the clock advances before each."""
+        for _ in range(count):
+            self.now += step
+            assert self.loop.turn()
+
+    def settle(self):
+        """Go on until everything that has happened so far is said; give it, sorted, each frame once."""
+        self.turns(6, step=0.5)
+        return self.said()
+
+    def said(self):
+        """Give what was said since the last time, sorted, each frame once."""
+        try:
+            return sorted(set(frames(os.read(self.frames, 65536))))
+        except BlockingIOError:
+            return []
+
+    def close(self):
+        for descriptor in (self.life_end, self.life, self.frames, self.write):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)

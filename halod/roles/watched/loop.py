@@ -23,6 +23,7 @@ from halod.roles.watched.frames import Outbox
 from halod.roles.watched.interest import Names, Node
 from halod.roles.watched.remote import is_remote
 from halod.roles.watched.survey import POLLED, Present, Survey, difference
+from halod.roles.watching import CHANGED, LIMITED, OVERFLOW, WATCHING
 
 POLL: Final = 2.0  # seconds between looks at files of which no event tells (design 3)
 REST: Final = 19
@@ -30,7 +31,7 @@ GAP: Final = 0.025  # seconds between reads of events at least: bounds the frame
 FOLD: Final = 0.02  # seconds from a change of directories to the survey: one `mkdir -p` is one change
 
 # Events, by their numbers in inotify(7): this module also works where watchdog cannot be imported.
-OVERFLOW: Final = 0x4000
+LOST: Final = 0x4000  # the queue overflowed
 IGNORED: Final = 0x8000
 DIRECTORY: Final = 0x40000000
 GONE: Final = 0x240  # deleted, moved away
@@ -105,15 +106,19 @@ class Loop:
 
     def run(self) -> None:
         """Watch until the supervisor hangs up. Raises HomeGone."""
-        if self._limited:
-            self._out.put("limited")
-        self._survey(first=True)
-        self._out.put("watching")
-        while self._turn():
+        self.begin()
+        while self.turn():
             pass
 
-    def _turn(self) -> bool:
-        """Say what is to say, wait, and do what is due; False when the supervisor is gone."""
+    def begin(self) -> None:
+        """Look at the home for the first time. Raises HomeGone."""
+        if self._limited:
+            self._out.put(LIMITED)
+        self._survey(first=True)
+        self._out.put(WATCHING)
+
+    def turn(self) -> bool:
+        """Say what is to say, wait, and do what is due; False when the supervisor is gone. Raises HomeGone."""
         try:
             self._out.flush()
         except BrokenPipeError:
@@ -145,15 +150,15 @@ class Loop:
         for watch, mask, name in source.read():
             changed |= self._event(watch, mask, name)
         for location in sorted(changed):
-            self._out.put("changed", location)
+            self._out.put(CHANGED, location)
         end = self._clock()
         self._no_read_before = end + max(GAP, REST * (end - begin))
 
     def _event(self, watch: int, mask: int, name: str) -> frozenset[int]:
         """Take one event; give the locations that it is about."""
         nothing: frozenset[int] = frozenset()
-        if mask & OVERFLOW:
-            self._out.put("overflow")
+        if mask & LOST:
+            self._out.put(OVERFLOW)
             self._soon()
             return nothing
         names = self._names.get(watch)
@@ -196,11 +201,11 @@ class Loop:
                 self._source.remove(watch)
         if not first:
             for location in sorted(difference(self._present, survey.present)):
-                self._out.put("changed", location)
+                self._out.put(CHANGED, location)
         self._names, self._present = survey.names, survey.present
         if not self._limited and (survey.full or (self._source is not None and self._source.limited)):
             self._limited = True
-            self._out.put("limited")
+            self._out.put(LIMITED)
         end = self._clock()
         self._no_survey_before = end + REST * (end - begin)
         self._survey_at = begin + POLL if survey.polled else None
