@@ -193,7 +193,6 @@ _CARRIERS = {
     ("npm", "mcp-proxy"): (_opaque, {"mcp-proxy"}),
     ("npm", "mcporter"): (_opaque, {"mcporter"}),
     ("npm", "@mcpjam/inspector"): (_opaque, {"inspector"}),
-    ("npm", "mcp-server-everything-proxy"): (_opaque, {"mcp-server-everything-proxy"}),
     ("pypi", "mcp-proxy"): (_mcp_proxy, {"mcp-proxy"}),
     ("pypi", "mcpo"): (_mcpo, {"mcpo"}),
     ("pypi", "mcpm"): (_catalogue, {"mcpm"}),

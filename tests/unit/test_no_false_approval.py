@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from halod.drift.flags import FLAGS
 from halod.launch import identify
 from halod.launch.model import INFORMATIONAL
 
@@ -400,6 +401,7 @@ def test_any_definition(command, args, env, cwd):
     if found.outcome == "identified":
         assert found.version or found.digest
     assert set(found.line_flags) <= set(found.flags)
+    assert set(found.flags) <= FLAGS  # what a worker may answer
     assert repr(found) == "<Launch>"
 
 
