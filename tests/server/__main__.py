@@ -4,7 +4,7 @@
 Prints its port as a line of JSON. Each further line on stdin is a command, answered by a line on stdout; the
 end of stdin ends it. Commands: {"plan": [words]} says what happens to the next requests, the last word
 again and again; {"log": true} gives what was asked and answered; {"transitions": true}; {"newest": true};
-{"accept" | "reject": device}; {"revoke": token}.
+{"accept" | "reject": device}; {"revoke" | "expire": token}.
 
 Words: `ok` (the reference answers), `lost` (it takes the report, and closes without an answer), `lost-hang`
 (takes it and hangs), a fault of `faults`, or a status with headers: `503`, `429 Retry-After: 2`.
@@ -40,11 +40,15 @@ class Handler(BaseHTTPRequestHandler):
             "word": word,
             "status": 0,
             "connection": self.client_address[1],
+            "complete": len(body) == size,
         }
         self.server.note(entry)
         if size > MOST_BYTES or word in FAULTS:
             self.close_connection = True
-        self._answer(word, entry, body)
+        if entry["complete"] or size > MOST_BYTES:
+            self._answer(word, entry, body)
+        else:
+            self.close_connection = True  # the other side ended in the middle of its request
 
     do_GET = do_POST  # noqa: N815 - the name is http.server's
 
@@ -134,7 +138,7 @@ def obey(server, command):
             return console.transitions
         if "newest" in command:
             return console.newest
-    for name in ("accept", "reject", "revoke"):
+    for name in ("accept", "reject", "revoke", "expire"):
         if name in command:
             getattr(console, name)(command[name])
     return None

@@ -69,9 +69,9 @@ FAULTS = {
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"
     ),
     "cookie": lambda connection: connection.sendall(
-        b"HTTP/1.1 503 Busy\r\nSet-Cookie: CANARYcookie=1; Path=/\r\nContent-Length: 0\r\n\r\n"
+        b"HTTP/1.1 503 Busy\r\nSet-Cookie: CANARYcookie=1; Path=/\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
     ),
     "gzip-bomb": lambda connection: connection.sendall(
-        OK + b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x08\x00"
+        OK + b"Content-Encoding: gzip\r\nConnection: close\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x08\x00"
     ),
 }

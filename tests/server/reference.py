@@ -31,6 +31,7 @@ class Console:
         self._lock = threading.Lock()
         self._tokens = dict.fromkeys(tokens, "")
         self._enrol_key = enrol_key
+        self._expired = {}
         self._installs = {}
         self._accepted = set()
         self._rejected = set()
@@ -54,9 +55,14 @@ class Console:
             self._rejected.add(device)
 
     def revoke(self, token):
-        """End a token."""
+        """End a token for good: it proves nothing any more."""
         with self._lock:
             self._tokens.pop(token, None)
+
+    def expire(self, token):
+        """End a token by age: no report is taken with it, but it still proves who its device is."""
+        with self._lock:
+            self._expired[token] = self._tokens.pop(token)
 
     # What a device asks
 
@@ -117,16 +123,18 @@ class Console:
         if device in self._rejected:
             return problem(409)
         if device in self._installs and device not in self._accepted:
-            old = _find(self._tokens, str(asked.get("oldToken", "")))
-            same = self._installs[device] == install and old is not None and self._tokens[old] == device
-            if not same:
+            proofs = {**self._tokens, **self._expired}
+            old = _find(proofs, str(asked.get("oldToken", "")))
+            if old is None or proofs[old] != device or self._installs[device] != install:
                 return 202, {"Retry-After": "60"}, b""
         return self._grant(device, install)
 
     def _grant(self, device, install):
         self._accepted.discard(device)
         self._installs[device] = install
-        self._tokens = {token: bound for token, bound in self._tokens.items() if bound != device}
+        for tokens in (self._tokens, self._expired):
+            for ended in [token for token, bound in tokens.items() if bound == device]:
+                del tokens[ended]
         token = secrets.token_urlsafe(32)
         self._tokens[token] = device
         return 201, {"Content-Type": "application/json"}, json.dumps({"token": token}).encode()
