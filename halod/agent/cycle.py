@@ -11,7 +11,7 @@ Invariants:
 import os
 import sys
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Final, Literal, Protocol
 
 import msgspec
@@ -76,14 +76,13 @@ class Machinery(msgspec.Struct, frozen=True, kw_only=True):
 class _Rules:
     """What answers are about: a policy for this device on one day, and the bytes that say so to a worker."""
 
-    def __init__(self, machinery: Machinery, current: Current, day: object) -> None:
+    def __init__(self, machinery: Machinery, current: Current, today: date) -> None:
         device, scan = machinery.settings.device, machinery.settings.scan
         self.policy: Policy | None = current.policy
         self.registry: Registry | None = None
         self.error, self.code = current.error, current.code
         if current.policy is not None:
-            today = datetime.now(UTC).date() if day is None else day
-            self.registry = scope(current.policy, device.ring, device.units, today)  # type: ignore[arg-type]
+            self.registry = scope(current.policy, device.ring, device.units, today)
             unknown = check_device(current.policy, device.ring, device.units)
             if unknown and not self.code:
                 self.error, self.code = unknown[0], "device-unknown"
@@ -139,12 +138,12 @@ class Cycles:
     def refresh(self) -> bool:
         """Look for a new policy or a new day; True when answers so far are about another one."""
         current = self.machinery.source.refresh()
-        day = datetime.fromtimestamp(self._clock.wall(), UTC).date()
-        new = (current, day)
+        today = datetime.fromtimestamp(self._clock.wall(), UTC).date()
+        new = (current, today)
         if self._rules is not None and new == self._rules_of:
             return False
         before = self._rules
-        self._rules, self._rules_of = _Rules(self.machinery, current, day), new
+        self._rules, self._rules_of = _Rules(self.machinery, current, today), new
         if before is not None and before.payload == self._rules.payload:
             return False
         return before is not None
@@ -287,7 +286,9 @@ def moved(before: Scanned | None, now: Scanned) -> frozenset[int] | None:
     if old == new:
         return frozenset()
     changed = _differing([(row.location, row) for row in old.rows], [(row.location, row) for row in new.rows])
-    changed |= _differing([(gap.location, gap) for gap in old.gaps], [(gap.location, gap) for gap in new.gaps])
+    changed |= _differing(
+        [(gap.location, gap) for gap in old.gaps], [(gap.location, gap) for gap in new.gaps]
+    )
     changed |= _differing([(at, parts) for at, parts in old.read], [(at, parts) for at, parts in new.read])
     return frozenset(changed) if changed else None
 

@@ -160,6 +160,22 @@ def _advice(ids: Ids | None) -> str:
     return "install -d -m 0700 -o ACCOUNT DIRECTORY makes it, with the account of device.agent_account"
 
 
+def may_read_library(ids: Ids) -> bool:
+    """Tell whether the agent's account may read Python's own library, as far as modes say."""
+    path = os.path.abspath(os.__file__)
+    while True:
+        status = os.stat(path)
+        mine = status.st_mode >> 6 if status.st_uid == ids.uid else status.st_mode
+        if status.st_uid != ids.uid and status.st_gid in (ids.gid, *ids.groups):
+            mine = status.st_mode >> 3
+        wanted = 0o5 if stat.S_ISDIR(status.st_mode) else 0o4
+        if mine & wanted != wanted:
+            return False
+        if path == "/":
+            return True
+        path = os.path.dirname(path)
+
+
 def become(ids: Ids | None, supervisor: int) -> None:
     """Become the agent's account for good, and end with the supervisor (a process id).
 

@@ -154,6 +154,20 @@ class State:
         rows.give_back(db)
         return Committed(status=full, transitions=tuple(new), dropped=dropped)
 
+    def submit(self, status: Status) -> None:
+        """Put a status in line for delivery that is no cycle's (`halod scan --send`): no finding changes.
+
+        The next cycle's takes its place. Raises StateFault.
+        """
+        self._run(lambda db: self._submit(db, status))
+
+    def _submit(self, db: sqlite3.Connection, status: Status) -> None:
+        self._settle(db)
+        counters = rows.meta(db, "counters", Counters) or Counters()
+        counters = msgspec.structs.replace(counters, cycles=counters.cycles + 1)
+        rows.set_status(db, counters.cycles, status)
+        rows.set_meta(db, "counters", counters)
+
     def findings(self) -> list[Known]:
         """Give the known findings, in no order. Raises StateFault."""
         return self._run(lambda db: [known for _, known in rows.findings(db)])

@@ -16,6 +16,8 @@ COMMANDS = {
     "scan": "read MCP configs, compare them with the registry, print what differs",
     "explain": "show what one definition would launch and how it is judged",
     "check": "say in words what is wrong with settings, files, policy and endpoints",
+    "run": "scan at intervals and when configs change, and report: the service",
+    "status": "show what the service did last and what is wrong",
     "harnesses": "list the AI tools and files that a scan covers",
     "service": "install or remove the machine service, or show what that would do",
 }

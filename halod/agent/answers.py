@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent answers on its control socket: how it is, in values and in words.
+
+Who is not root hears about the service, and of rows and accounts only their own.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from halod import __version__
+from halod.agent.cycle import Cycles
+from halod.agent.reply import Refused, Reply, Request, Said, Sent, Submit, Taken, Watched, WatcherWord
+from halod.agent.state import State
+from halod.errors import EnvironmentFault
+from halod.status import Finding, Status
+
+_WAITS: Final = frozenset({"", "accepted", "enrolled"})
+_DELIVERY: Final = {
+    "unauthorised": "the server refuses the token; see report.token_file",
+    "no-token": "there is no token to report with; set report.token_file or report.enroll_key_file",
+    "enrolment-pending": "the server wants an operator to accept this device",
+    "enrolment-refused": "the server refuses to enrol this device",
+    "enrolment-malformed": "the server's answer to the enrolment cannot be read",
+    "refused": "the server refuses the report as it is",
+    "wrong-address": "the server has nothing at report.url",
+    "throttled": "the server asks to wait",
+    "server-error": "the server has a fault of its own",
+}
+
+
+class Desk:
+    """Answers requests. The agent's loop keeps its public fields up to date."""
+
+    def __init__(self, state: State, cycles: Cycles, *, root: bool) -> None:
+        """`root` says that the service runs as root: then only root may submit and see everything."""
+        self._state = state
+        self._cycles = cycles
+        self._root = root
+        self._started = _date(time.time())
+        self.newest: Status | None = None
+        self.watchers: dict[int, WatcherWord] = {}
+        self.unwritten = ""
+        self.next_at = 0.0
+        self.wake: Callable[[], None] = lambda: None
+
+    def handle(self, request: Request, uid: int) -> Said:
+        """Answer a request of the caller `uid`."""
+        trusted = uid == 0 or not self._root
+        if isinstance(request, Submit):
+            return self._submit(request.status) if trusted else Refused(words="only root may submit a status")
+        return self._reply(None if trusted else uid)
+
+    def _submit(self, status: Status) -> Said:
+        """Take a status of `halod scan --send`: it is delivered, and changes no finding.
+
+        It may be about one account, one tool, another policy: it vouches for nothing, so it is marked as
+        truncated, which resolves nothing at the server either (design 8).
+        """
+        machinery = self._cycles.machinery
+        device = machinery.settings.device
+        mine = msgspec.structs.replace(
+            status,
+            device=machinery.device,
+            hostname=machinery.hostname,
+            ring=status.ring or device.ring,
+            units=status.units or device.units,
+            transitions=msgspec.UNSET,
+            truncated=True,
+        )
+        try:
+            self._state.submit(mine)
+        except EnvironmentFault as error:
+            return Refused(words=f"the state cannot be written ({error.code})")
+        self.wake()
+        return Taken()
+
+    def _reply(self, uid: int | None) -> Reply:
+        cycles = self._cycles
+        accounts = [one for one in cycles.selection.accounts if uid is None or one.uid == uid]
+        watched = tuple(
+            Watched(user=one.name, watcher=self.watchers.get(cycles.key(one), "off")) for one in accounts
+        )
+        delivery, count = self._delivery()
+        status = self.newest
+        if status is not None and uid is not None:
+            status = of_users(status, frozenset(one.name for one in accounts))
+        return Reply(
+            version=__version__,
+            started=self._started,
+            now=_date(time.time()),
+            sandbox=cycles.sandbox,
+            accounts=watched,
+            delivery=delivery,
+            problems=tuple(self._problems(delivery, watched)),
+            status=status,
+            cycles=count,
+            next_cycle=max(0, round(self.next_at - time.monotonic())),
+        )
+
+    def _delivery(self) -> tuple[Sent, int]:
+        on = bool(self._cycles.machinery.settings.report.url)
+        try:
+            summary, device = self._state.summary(), self._state.device
+        except EnvironmentFault:
+            return Sent(outcome="" if on else "off"), 0
+        last, counters = summary.delivery, summary.counters
+        sent = Sent(
+            outcome="off" if not on else "" if last is None else last.outcome,
+            time="" if last is None else last.time,
+            http=0 if last is None else last.http,
+            failures=0 if last is None else last.failures,
+            accepted="" if last is None else last.accepted,
+            waiting=summary.waiting if on else 0,
+            dropped=counters.dropped if on else 0,
+            enrolment=device.enrolment,
+        )
+        return sent, counters.cycles
+
+    def _problems(self, delivery: Sent, watched: tuple[Watched, ...]) -> list[str]:
+        found = []
+        status = self.newest
+        if status is None:
+            found.append("the first scan is not over yet")
+        elif status.last_error:
+            found.append(status.last_error)
+        if status is not None and not self._cycles.selection.accounts:
+            found.append(
+                "there is no account to scan: nobody is at this machine, or the settings name nobody"
+            )
+        if self.unwritten:
+            found.append(f"the state directory cannot be written ({self.unwritten}); halod check says more")
+        if self._cycles.sandbox == "partial":
+            found.append("the kernel confines workers only in part: it lacks Landlock or seccomp")
+        words = {one.watcher for one in watched}
+        if "lost" in words:
+            found.append("a watcher ended and is started again; meanwhile the timer finds changes")
+        if "limited" in words:
+            found.append("the system's watch limit is exhausted; raise fs.inotify.max_user_watches")
+        if delivery.outcome not in _WAITS | {"off"}:
+            why = _DELIVERY.get(delivery.outcome) or _fault(delivery.outcome)
+            found.append(f"the last report was not delivered: {why}")
+        return found
+
+
+def _fault(kind: str) -> str:
+    """Give the words of a fault of the network."""
+    from halod.agent.faults import WORDS
+
+    for known, words in WORDS.items():
+        if known == kind:
+            return words
+    return f"({kind})"
+
+
+def of_users(status: Status, names: frozenset[str]) -> Status:
+    """Give a status with the rows of these accounts only, and none of another person's name."""
+
+    def kept(rows: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        return tuple(row for row in rows if row.user in names)
+
+    drift = kept(status.mcp_drift)
+    inventory = kept(status.inventory) if isinstance(status.inventory, tuple) else msgspec.UNSET
+    return msgspec.structs.replace(
+        status,
+        user=status.user if status.user in names else "",
+        mcp_drift=drift,
+        mcp_drift_total=len(drift),
+        mcp_approved=tuple(row for row in status.mcp_approved if row.user in names),
+        skipped=tuple(row for row in status.skipped if row.user in names),
+        inventory=inventory,
+        transitions=msgspec.UNSET,
+    )
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

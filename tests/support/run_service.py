@@ -1,0 +1,61 @@
+"""`halod run` for tests: `python run_service.py OPTIONS.json`, with accounts that the system does not have.
+
+OPTIONS: {"config": path, "once": bool, "accounts": [{"name", "uid", "gid", "home"}]}.
+"""
+
+import json
+import pwd
+import sys
+
+from halod.accounts import Database
+from halod.roles import watcher
+from halod.roles.notify import Notifier
+from halod.roles.service import Service
+
+
+class Accounts(Database):
+    """A password database of the test's own."""
+
+    def __init__(self, accounts):
+        self._entries = [
+            pwd.struct_passwd((one["name"], "x", one["uid"], one["gid"], "", one["home"], "/bin/false"))
+            for one in accounts
+        ]
+
+    def by_uid(self, uid):
+        return next((entry for entry in self._entries if entry.pw_uid == uid), None)
+
+    def by_name(self, name):
+        return next((entry for entry in self._entries if entry.pw_name == name), None)
+
+    def all(self):
+        return list(self._entries)
+
+    def groups(self, name, gid):
+        return (gid,)
+
+
+def main(path):
+    with open(path) as file:
+        options = json.load(file)
+    notifier = Notifier()
+    watchdog = notifier.watchdog
+    database = Accounts(options.get("accounts", []))
+
+    def entry(descriptor, supervisor):
+        from halod.agent.main import main
+
+        return main(
+            descriptor,
+            supervisor,
+            config=options["config"],
+            once=options.get("once", False),
+            watchdog=watchdog,
+            database=database,
+        )
+
+    return Service(entry, watcher.load, notifier=notifier).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
