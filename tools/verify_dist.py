@@ -22,25 +22,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help="as for packaging/build.py; default: all")
     parts = parser.parse_args().parts
+    commit = git("rev-parse", "HEAD")
     with tempfile.TemporaryDirectory() as folder:
-        first = build(Path(folder) / "one", parts)
-        second = build(Path(folder) / "two" / "deeper", parts)
+        first = build(commit, Path(folder) / "one", parts)
+        second = build(commit, Path(folder) / "two" / "deeper", parts)
     for name in sorted(first.keys() | second.keys()):
         same = first.get(name) == second.get(name)
         print(f"{'same     ' if same else 'DIFFERENT'}  {first.get(name, '-' * 64)}  {name}")
     return 0 if first == second and first else 1
 
 
-def build(folder: Path, parts: list[str]) -> dict[str, str]:
-    """Build in a copy of the last commit; give the sha256 of each result."""
+def git(*words: str) -> str:
+    """Ask git."""
+    done = subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def build(commit: str, folder: Path, parts: list[str]) -> dict[str, str]:
+    """Build in a copy of a commit; give the sha256 of each result."""
     folder.mkdir(parents=True)
     packed = folder / "source.tar"
-    subprocess.run(["git", "archive", "-o", packed, "HEAD"], cwd=ROOT, check=True)
+    git("archive", "-o", str(packed), commit)
     tree = folder / "tree"
     with tarfile.open(packed) as archive:
         archive.extractall(tree, filter="data")
-    epoch = ["git", "log", "-1", "--format=%ct"]
-    when = subprocess.run(epoch, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    when = git("log", "-1", "--format=%ct", commit)
     command = [sys.executable, str(tree / "packaging" / "build.py"), *parts]
     subprocess.run(command, check=True, env={**os.environ, "SOURCE_DATE_EPOCH": when}, stdout=sys.stderr)
     results = sorted((tree / "dist").iterdir())
