@@ -37,17 +37,17 @@ def frames(data):
     return [(NAMES[data[at]], int.from_bytes(data[at + 1 : at + 3], "big")) for at in range(0, len(data), 3)]
 
 
-def target(home):
+def target(home, uid=UID):
     """Make the target of a home: as root a throw-away account's, else the caller's own."""
     if os.geteuid() == 0:
-        return Target(key=1, uid=UID, gid=GID, groups=(GID,), home=str(home))
+        return Target(key=1, uid=uid, gid=GID, groups=(GID,), home=str(home))
     return Target(key=1, uid=os.getuid(), gid=os.getgid(), groups=(), home=str(home))
 
 
 class Watcher:
     """A real watcher in a child of this process, become one as the supervisor's children do."""
 
-    def __init__(self, home, *, plan=None, load=watcher.load):
+    def __init__(self, home, *, plan=None, load=watcher.load, uid=UID):
         payload = PAYLOAD if plan is None else order.encode(plan)
         self.heard = []
         self.code = None
@@ -60,7 +60,7 @@ class Watcher:
         if self.pid == 0:
             code = 70
             try:
-                watching.become(system, load, target(home), payload, (write, life, supervisor))
+                watching.become(system, load, target(home, uid), payload, (write, life, supervisor))
                 code = 0
             finally:
                 os._exit(code)

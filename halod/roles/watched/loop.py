@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from halod.home import Refused
+from halod.home import Absent, Refused
 from halod.home.walk import Anchor
 from halod.roles.watched.frames import Outbox
 from halod.roles.watched.interest import Names, Node
@@ -67,7 +67,7 @@ class HomeGone(Exception):
 
 
 class Loop:
-    """See the module. `home` opens the home anew, and raises Refused or OSError when it is not there.
+    """See the module. `home` opens the home anew, and raises as `open_anchor` when it is not there.
 
     `source` is None where everything is polled. `clock` gives seconds that never go back; `wait` waits for
     descriptors (with poll(2)'s events) at most some seconds, and gives the ready ones.
@@ -214,7 +214,7 @@ class Loop:
         """Open the home, which must be the same directory as ever."""
         try:
             anchor = self._home()
-        except (Refused, OSError):
+        except (Absent, Refused, OSError, ValueError):
             raise HomeGone from None
         found = os.fstat(anchor.root.fd)
         identity = found.st_dev, found.st_ino
