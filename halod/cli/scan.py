@@ -18,6 +18,7 @@ from halod.errors import EnvironmentFault, UsageError
 if TYPE_CHECKING:
     from halod.accounts import Account
     from halod.assemble import Scanned
+    from halod.cli.scan_settings import Chosen
     from halod.policy.model import Policy, Registry
     from halod.status import Status
 
@@ -71,7 +72,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("table", "json", "sarif"), default="table", help="what to print (default: table)"
     )
     parser.add_argument("--send", action="store_true", help="hand the status to the running agent as well")
-    parser.add_argument("--config", metavar="FILE", help="settings (halod.toml)")
+    parser.add_argument(
+        "--config", metavar="FILE", help="settings (halod.toml) to take policy, ring and units from"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -85,7 +88,11 @@ def run(args: argparse.Namespace) -> int:
     # What is imported lives as long as the process: collecting among it would cost a tenth of a scan.
     gc.disable()
     _load_msgspec()
-    _refuse_what_needs_the_agent(args)
+    chosen = None
+    if args.send or args.config is not None:
+        from halod.cli import scan_settings
+
+        chosen = scan_settings.apply(args)
     from halod.roles import trust
 
     trust.demand([args.policy] if args.policy else [])
@@ -93,9 +100,11 @@ def run(args: argparse.Namespace) -> int:
     harnesses = known_harnesses(args.harness)
     accounts, unknown = _accounts(args)
     reveal = _reveal(args, accounts)
-    scanned = [*_missing(unknown), *_scan(accounts, registry, harnesses, reveal=reveal)]
-    status = _status(scanned, policy, registry, args, started, reveal=reveal)
+    scanned = [*_missing(unknown), *_scan(accounts, registry, harnesses, chosen, reveal=reveal)]
+    status = _status(scanned, policy, registry, args, started, chosen=chosen, reveal=reveal)
     _print(status, args.format)
+    if args.send and chosen is not None:
+        scan_settings.send(status, chosen.run_dir)
     return exit_code(status)
 
 
@@ -119,15 +128,6 @@ def exit_code(status: "Status") -> int:
     if status.mcp_drift:
         return 1
     return 3 if status.skipped else 0
-
-
-def _refuse_what_needs_the_agent(args: argparse.Namespace) -> None:
-    for option, given in (("--send", args.send), ("--config", args.config)):
-        if given:
-            raise UsageError(
-                f"{option} is not available yet: it needs the running agent",
-                advice="scan without it; the policy, ring and units can be given as options",
-            )
 
 
 def _policy(args: argparse.Namespace) -> "tuple[Policy | None, Registry | None]":
@@ -180,7 +180,7 @@ def _accounts(args: argparse.Namespace) -> "tuple[list[Account], list[str]]":
 def _reveal(args: argparse.Namespace, accounts: "list[Account]") -> bool:
     """Tell whether real names may be shown: one's own files, on one's own terminal, as a table (design 8)."""
     own = all(account.uid == os.getuid() for account in accounts)
-    return own and args.format == "table" and sys.stdout.isatty()
+    return own and args.format == "table" and not args.send and sys.stdout.isatty()
 
 
 def _missing(names: list[str]) -> "list[Scanned]":
@@ -190,17 +190,26 @@ def _missing(names: list[str]) -> "list[Scanned]":
 
 
 def _scan(
-    accounts: "list[Account]", registry: "Registry | None", harnesses: frozenset[str] | None, *, reveal: bool
+    accounts: "list[Account]",
+    registry: "Registry | None",
+    harnesses: frozenset[str] | None,
+    chosen: "Chosen | None",
+    *,
+    reveal: bool,
 ) -> "list[Scanned]":
     from halod.assemble import Scanned
     from halod.roles.scan import Task, scan_home
     from halod.roles.supervisor import run as supervise
     from halod.roles.worker import Job
 
-    task = Task.of(registry, harnesses, reveal=reveal)
+    task = Task.of(registry, harnesses, extra=() if chosen is None else chosen.extra, reveal=reveal)
+    jobs = [Job.of(account, task) for account in accounts]
+    if chosen is not None:
+        size, roots = chosen.max_file_bytes, chosen.link_roots
+        jobs = [Job.of(account, task, max_file_bytes=size, link_roots=roots) for account in accounts]
     gc.enable()  # for the workers, who inherit it: they read files of any size
     scanned = []
-    for outcome in supervise([Job.of(account, task) for account in accounts], scan_home):
+    for outcome in supervise(jobs, scan_home):
         reason = outcome.failure or "worker-crashed"
         scanned.append(Scanned(user=outcome.job.name, answer=outcome.answer, reason=reason))
     return scanned
@@ -213,6 +222,7 @@ def _status(
     args: argparse.Namespace,
     started: float,
     *,
+    chosen: "Chosen | None",
     reveal: bool,
 ) -> "Status":
     from halod.assemble import Machine, assemble
@@ -227,7 +237,8 @@ def _status(
         units=tuple(args.unit),
         duration_ms=round((time.monotonic() - started) * 1000),
     )
-    return assemble(scanned, machine, policy=policy, registry=registry, reveal=reveal)
+    extra = () if chosen is None else chosen.extra
+    return assemble(scanned, machine, policy=policy, registry=registry, extra=extra, reveal=reveal)
 
 
 def _print(status: "Status", form: str) -> None:

@@ -151,8 +151,8 @@ def test_an_account_that_is_not_there(capfdbinary):
         (["--unit", "x", "--policy", "POLICY"], "unknown unit"),
         (["--harness", "cursr"], "did you mean cursor?"),
         (["--harness", "zzzzzz"], "halod harnesses"),
-        (["--send"], "not available yet"),
-        (["--config", "x"], "not available yet"),
+        (["--send", "--config", "/no/such/halod.toml"], "there are no settings"),
+        (["--config", "/no/such/halod.toml"], "there are no settings"),
     ],
 )
 def test_wrong_usage_exits_2(capfdbinary, home, words, says):
