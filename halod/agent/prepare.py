@@ -129,6 +129,9 @@ def own_directory(path: str, mode: int, ids: Ids | None) -> None:
     uid = os.geteuid() if ids is None else ids.uid
     try:
         made = _make(path, mode)
+        found = os.lstat(path)
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == uid:
+            return  # not opened: root without CAP_DAC_OVERRIDE (systemd/halod.service) may not
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             status = os.fstat(descriptor)
@@ -162,7 +165,7 @@ def _advice(ids: Ids | None) -> str:
 
 def may_read_library(ids: Ids) -> bool:
     """Tell whether the agent's account may read Python's own library, as far as modes say."""
-    path = os.path.abspath(os.__file__)
+    path = os.path.abspath(getattr(sys, "_MEIPASS", os.__file__))  # a self-contained build's own directory
     while True:
         status = os.stat(path)
         mine = status.st_mode >> 6 if status.st_uid == ids.uid else status.st_mode
