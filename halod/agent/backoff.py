@@ -9,7 +9,7 @@ halving, the one transition that a server will not take, so that the others stil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Final, Literal
 
 from halod.agent.outbox import SENT_TRANSITIONS, Report
 
@@ -88,44 +88,51 @@ def _http_date(text: str) -> float | None:
         return None
 
 
+Verdict = Literal["try-smaller", "transition", "status"]
+"""What to do about a refused report: send less of it at once, or set its transition, or its status, aside."""
+
+
 class Window:
-    """How many transitions the next report takes, at most: SENT_TRANSITIONS, unless the server refuses documents.
+    """How many transitions the next report takes, at most: SENT_TRANSITIONS, unless documents are refused.
 
     A refused report is halved down to a single transition. If that is refused too, the status is sent alone, to
-    learn which of the two it is: only a transition that is refused together with a status that is accepted
-    without it is set aside.
+    learn which of the two it is. A transition is set aside only when it is refused, the same status without it
+    is accepted, and it is refused again with that status.
     """
 
     def __init__(self) -> None:
         self.most = SENT_TRANSITIONS
         self._suspect: Report | None = None
+        self._accused: Report | None = None
         self._hopeless = -1
 
-    def accepted(self, report: Report) -> Report | None:
-        """Learn that the server took a report; give the one whose transition it will never take, if known."""
+    def accepted(self, report: Report) -> None:
+        """Learn that the server took a report."""
+        self._accused = None
         if self.most > 0:
             self.most = min(SENT_TRANSITIONS, self.most * 2)
-            return None
+            return
         self.most = 1
         suspect, self._suspect = self._suspect, None
-        # If a newer status has come in between, nothing is known of the suspect, which travels again.
-        return suspect if suspect is not None and suspect.status == report.status else None
+        # If a newer status has come in between, nothing is known of the suspect.
+        if suspect is not None and suspect.status == report.status:
+            self._accused = suspect
 
-    def refused(self, report: Report) -> bool:
-        """Learn that the server will not take a report as it is; tell whether a smaller one is worth a try.
-
-        If not, it is the status itself that is refused: nothing can travel before the next one.
-        """
+    def refused(self, report: Report) -> Verdict:
+        """Learn that the server will not take a report as it is (400, 413, 422)."""
+        accused, self._accused, self._suspect = self._accused, None, None
         if len(report.ids) > 1:
             self.most = len(report.ids) // 2
-            return True
-        self.most = 0
+            return "try-smaller"
         if report.ids:
+            if accused is not None and (accused.ids, accused.status) == (report.ids, report.status):
+                return "transition"
+            self.most = 0
             self._suspect = report
-            return True
-        self._suspect = None
+            return "try-smaller"
+        self.most = 0
         self._hopeless = report.status
-        return False
+        return "status"
 
     def is_hopeless(self, report: Report) -> bool:
         """Tell whether this report is the status that was refused alone: it is not sent again unchanged."""

@@ -172,10 +172,7 @@ class Courier:
 
     def _taken(self, report: Report, status: int) -> float:
         self._outbox.delivered(report)
-        suspect = self._window.accepted(report)
-        if suspect is not None:
-            self._outbox.refused(suspect)
-            self._say("transition-set-aside", status=status)
+        self._window.accepted(report)
         self._backoff.succeeded()
         self._failures = 0
         self._said = ("", 0)
@@ -185,9 +182,13 @@ class Courier:
         return 0.0
 
     def _refused(self, report: Report, answer: Answer) -> float:
-        if self._window.refused(report):
+        verdict = self._window.refused(report)
+        if verdict == "try-smaller":
             return 0.0
         self._outbox.refused(report)
+        if verdict == "transition":
+            self._say("transition-set-aside", status=answer.status)
+            return 0.0
         return self._failed("refused", answer.status, self._asked(answer))
 
     # Enrolment
