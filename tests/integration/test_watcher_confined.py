@@ -16,7 +16,7 @@ from tests.support.roles import UID, make_home, public_directory, wait_until
 from tests.support.watching import Watcher, number
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
-root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to change ids")
+root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to change ids and to look at who hides")
 
 CLAUDE = number("~/.claude.json")
 CURSOR = number("~/.cursor/mcp.json")
@@ -153,6 +153,7 @@ def test_it_has_the_accounts_rights_and_none_besides(home, started):
 
 
 @linux
+@root
 def test_it_holds_its_pipes_and_nothing_of_the_home(home, started):
     """No directory is held, so that the home can be unmounted while it waits."""
     watching = started(home)

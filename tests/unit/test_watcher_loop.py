@@ -218,6 +218,25 @@ def test_two_stars_are_followed(driver, home):
     assert driver.settle() == changed(number("~/.cursor/plugins/cache/**/.mcp.json"))
 
 
+def test_a_file_where_a_directory_is_looked_for_is_nothing(driver, home):
+    (home / ".claude/skills").mkdir()
+    (home / ".claude/skills/README.md").write_text("x")
+    (home / ".gemini").write_text("x")
+    assert driver.settle() == []
+    (home / ".gemini").unlink()
+    (home / ".gemini").mkdir()
+    (home / ".gemini/settings.json").write_text("{}")
+    assert driver.settle() == changed(number("~/.gemini/settings.json"))
+
+
+def test_a_link_where_a_directory_is_looked_for_is_followed(driver, home):
+    (home / "real").mkdir()
+    (home / "real/.mcp.json").write_text("{}")
+    (home / ".claude/skills").mkdir()
+    (home / ".claude/skills/mine").symlink_to("../../real")
+    assert driver.settle() == changed(number("~/.claude/skills/*/.mcp.json"))
+
+
 def test_links_are_no_part_of_two_stars(driver, home):
     (home / ".cursor/plugins/cache").mkdir(parents=True)
     (home / "big").mkdir()
@@ -399,6 +418,18 @@ def test_no_more_directories_are_looked_into_than_is_fair(home, monkeypatch):
     monkeypatch.setattr(surveying, "MOST_VISITED", 2)
     driver = Driver(home)
     assert driver.begin() == [("limited", 0), ("watching", 0)]
+    driver.close()
+
+
+def test_no_more_entries_are_taken_than_is_fair(home, monkeypatch):
+    """A home cannot make the watcher's memory grow: what is beyond is left to the timer."""
+    for at in range(5):
+        (home / f".cursor/plugins/cache/{at}").mkdir(parents=True)
+    monkeypatch.setattr(surveying, "MOST_LISTED", 3)
+    driver = Driver(home)
+    assert driver.begin() == [("limited", 0), ("watching", 0)]
+    (home / ".cursor/mcp.json").write_text("{  }")
+    assert driver.settle() == changed(CURSOR)
     driver.close()
 
 

@@ -101,7 +101,6 @@ class Loop:
         self._names: dict[int, Names] = {}
         self._present: Present = {}
         self._survey_at: float | None = None
-        self._surveyed = clock()
         self._no_survey_before = self._no_read_before = clock()
 
     def run(self) -> None:

@@ -7,8 +7,8 @@ out of the home. Invariants:
 1. A directory is watched before it is looked into, so what appears during the walk is seen or told of later.
 2. Each directory that a path leads through is watched too, links' included, as far as the path exists: so
    what appears, vanishes or is pointed elsewhere is followed.
-3. The work is bounded: MOST_WATCHED directories are watched, MOST_VISITED looked into, those of paths without
-   wildcard first. `full` says that a bound was reached.
+3. The work is bounded: MOST_WATCHED directories are watched, MOST_VISITED looked into, MOST_LISTED entries of
+   them taken, those of paths without wildcard first. `full` says that a bound was reached.
 """
 
 import contextlib
@@ -24,6 +24,7 @@ from halod.roles.watched.interest import Names, Node, closure
 
 MOST_WATCHED: Final = 1000  # about 1 KiB of kernel memory each, of the account's own allowance
 MOST_VISITED: Final = 4000
+MOST_LISTED: Final = 50_000  # some MiB of memory and half a second
 MOST_DEEP: Final = 16  # directories beneath a `**`, as a scan
 MOST_LINKS: Final = 8  # from one file to where it really is
 
@@ -58,6 +59,7 @@ class Survey(Walker):
         self._nodes: dict[str, dict[Node, int]] = {}
         self.names: dict[int, Names] = {}
         self.present: Present = {}
+        self._listed = 0
         self.polled = False
         self.full = False
 
@@ -104,7 +106,7 @@ class Survey(Walker):
             if not (node.wild or node.repeats):
                 continue
             if entries is None:
-                entries = _listed(here)
+                entries = self._list(here)
             self._meet_listed(path, here, entries, (node, found.get(node, 0)))
 
     def _meet_listed(self, path: str, here: Dir, entries: dict[str, int], at: tuple[Node, int]) -> None:
@@ -115,6 +117,18 @@ class Survey(Walker):
                 self._meet(path, here, name, child, kind)
             if node.repeats and kind == DIRECTORY and deep < MOST_DEEP:
                 self._later(f"{path}/{name}", node, rank=node.rank, deep=deep + 1)
+
+    def _list(self, here: Dir) -> dict[str, int]:
+        """List a directory; one that cannot be listed, or has too many entries for a scan, is empty."""
+        if self._listed >= MOST_LISTED:
+            self.full = True
+            return {}
+        try:
+            entries = listing(here)
+        except (Absent, Refused):
+            return {}
+        self._listed += len(entries)
+        return entries
 
     def _meet(self, path: str, here: Dir, name: str, child: Node, kind: int = DIRECTORY) -> None:
         """Take a name that may be a file or a directory of the table."""
@@ -192,14 +206,6 @@ class Survey(Walker):
                 if not stat.S_ISLNK(seen.st_mode):
                     return _looks(seen) if self._key(here) == POLLED else (seen.st_dev, seen.st_ino)
         return ()
-
-
-def _listed(here: Dir) -> dict[str, int]:
-    """List a directory; one that cannot be listed, or has too many entries for a scan, is empty."""
-    try:
-        return listing(here)
-    except (Absent, Refused):
-        return {}
 
 
 def _looks(seen: os.stat_result) -> tuple[int, ...]:
