@@ -33,7 +33,7 @@ def main() -> int:
         print("No AI tool in your home has an MCP server configured.")
         print("DEMONSTRATION: the bundled home packaging/demo-home, not yours.\n")
         arguments = [*DEMO, *POLICY]
-    print("$ halod scan", *arguments, "\n", flush=True)
+    print(f"$ halod scan {' '.join(arguments)}\n", flush=True)
     code = subprocess.run([*HALOD, *arguments], cwd=ROOT, check=False).returncode
     return 0 if code in {0, 1, 3} else code
 

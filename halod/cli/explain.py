@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from halod.cli.colour import Paint, escape, wanted, width, wrap
+from halod.cli.table import meanings
 from halod.definition import Definition, FileRef
 from halod.drift import Verdict, judge, words
 from halod.drift.flags import FLAG_WORDS, UNKNOWN_FLAG
@@ -87,7 +88,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", metavar="FILE", help="the halos.yaml to judge with")
     parser.add_argument("--ring", default="", metavar="R", help="the device's ring")
     parser.add_argument("--unit", action="append", default=[], metavar="U", help="a unit of the device")
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="what to print (default: table)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -230,6 +233,9 @@ def _lines(view: _View, launch: Launch | None, *, secret: bool) -> Iterator[tupl
     else:
         yield "verdict", view.kind, "yellow" if view.kind == "version-drift" else "red"
         yield "reason", view.detail or "", ""
+        for flag, meaning in meanings(view.detail or ""):
+            if launch is None or flag not in launch.flags:
+                yield "", f"{flag}: {meaning}", ""
         yield "fix", view.fix or "", "green"
 
 

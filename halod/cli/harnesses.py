@@ -15,7 +15,10 @@ List the AI tools whose MCP configs a scan reads, and their files. Every file is
 since a home can be a backup, a mounted disk, or synced.
 
 confidence: A the vendor's documentation or source, B several independent sources,
-            C one source, D not confirmed"""
+            C one source, D not confirmed
+role:       user the person's own settings, shared a file that several tools read, plugin what comes with
+            a plugin or extension, agent the definition of an agent, legacy where an older release kept
+            them, state what is installed or switched off"""
 EXAMPLES = """\
 examples:
   halod harnesses                    every tool with its files
@@ -26,12 +29,15 @@ _NOTE = """\
 <VSC> is the data folder of VS Code or a relative of it (Code - Insiders, VSCodium, Windsurf, Kiro, ...),
 <CODE> the same without those that have a file of their own. --format json writes every path out.
 """
+_MORE = "halod harnesses --help explains the letters and words.\n"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("ids", metavar="ID", nargs="*", help="only these tools")
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="what to print")
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="what to print (default: table)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -85,7 +91,7 @@ def _record(harness: "Harness") -> dict[str, Any]:
 
 def _table(harnesses: "list[Harness]") -> str:
     from halod.cli.colour import Paint, wanted
-    from halod.cli.table import grid
+    from halod.cli.table import count, grid
 
     paint = Paint(enabled=wanted(sys.stdout))
     heads = [(harness.id, harness.name, _confidence(harness)) for harness in harnesses]
@@ -97,7 +103,7 @@ def _table(harnesses: "list[Harness]") -> str:
             ("  " + place.path, place.role, place.confidence) for place in harness.places
         ]
         pages.append(grid(rows))
-    patterned = any(place.path.startswith("<") for harness in harnesses for place in harness.places)
-    files = sum(len(harness.places) for harness in harnesses)
-    closing = f"\n{len(harnesses)} tools, {files} places.\n"
+    places = [place for harness in harnesses for place in harness.places]
+    patterned = any(place.path.startswith("<") for place in places)
+    closing = f"\n{count(len(harnesses), 'tool')}, {count(len(places), 'place')}. {_MORE}"
     return "".join(pages) + closing + (_NOTE if patterned else "")

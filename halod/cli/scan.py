@@ -26,7 +26,8 @@ NAME = "scan"
 HELP = "read MCP configs, compare them with the registry, print what differs"
 DESCRIPTION = """\
 Read the MCP configs of an account, compare them with the approved registry and print what differs.
-Without a policy the scan is an inventory: every definition is listed and none is judged.
+Without a policy the scan is an inventory: every definition is listed and none is judged. Your own home is
+that of your account, whatever the variable HOME says.
 
 Nothing is changed, started or sent. Not read are files in repositories, connectors kept in a vendor's
 cloud, and folders that environment variables moved elsewhere."""
@@ -34,7 +35,7 @@ EXAMPLES = """\
 examples:
   halod scan                                                  an inventory of your own account
   halod scan --policy halos.yaml --ring ring1-canary          what differs from the registry
-  sudo halod scan --all-users --policy halos.yaml             every person's account on this machine
+  sudo halod scan --all-users --policy halos.yaml --ring ga   every person's account on this machine
   sudo halod scan --user dev ops --harness cursor             two accounts, one tool
   halod scan --home /mnt/backup/dev --format json             a backup or mounted disk, as a document
   halod scan --policy halos.yaml --format sarif > halod.sarif for a code-scanning page
@@ -139,7 +140,10 @@ def _policy(args: argparse.Namespace) -> "tuple[Policy | None, Registry | None]"
     policy = load(args.policy)
     problems = check_device(policy, args.ring, args.unit)
     if problems:
-        raise UsageError(problems[0], advice="give --ring and --unit as the policy names them")
+        known = problems[0].endswith("?")  # it names what was meant
+        raise UsageError(
+            problems[0], advice="" if known else "give --ring and --unit as the policy names them"
+        )
     return policy, scope(policy, args.ring, args.unit, datetime.now(UTC).date())
 
 

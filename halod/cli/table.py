@@ -6,11 +6,13 @@ text, and a terminal obeys what it is sent. What was not read always has a place
 look clean when something is missing.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
 from halod.cli.colour import Paint, columns, escape, wrap
+from halod.drift.flags import FLAG_WORDS
 from halod.status import Approved, Finding, Skipped, Status
 
 _KINDS: Final = {
@@ -20,6 +22,10 @@ _KINDS: Final = {
 }
 
 _INDENT: Final = " " * 6
+_CLEAR_TEXT: Final = (
+    "carries a credential in clear text: have it replaced, and refer to the new one by a variable"
+)
+_WITH_FLAGS: Final = re.compile(r"(?:runs|uses) the approved \w+ with ([a-z, -]+);")
 
 REASONS: Final[dict[str, tuple[str, str]]] = {
     "escapes-home": (
@@ -71,7 +77,7 @@ REASONS: Final[dict[str, tuple[str, str]]] = {
     ),
     "home-unavailable": (
         "the account's home could not be opened",
-        "Check that it exists, is mounted, and is no link that the account could change.",
+        "Another account's home needs root; else check that it exists, is mounted, and is no link.",
     ),
     "no-account": (
         "there is no such account here",
@@ -85,6 +91,10 @@ REASONS: Final[dict[str, tuple[str, str]]] = {
     ),
 }
 """Each reason in words, and what to do about it."""
+
+_NO_RING: Final = (
+    "No ring or unit was given (--ring, --unit), so what is approved for some of them does not count."
+)
 
 _NOT_COVERED: Final = {
     "project-files": "files in repositories (.mcp.json and the like)",
@@ -143,9 +153,11 @@ class _Page:
             yield head
             yield self.paint("dim", wrap(marks, self.room, _INDENT))
         if row.secret_in_definition:
-            yield self.paint("yellow", wrap("carries a credential in clear text", self.room, _INDENT))
+            yield self.paint("yellow", wrap(_CLEAR_TEXT, self.room, _INDENT))
         if isinstance(row.detail, str) and row.detail:
             yield wrap(escape(row.detail), self.room, _INDENT)
+            for flag, meaning in meanings(row.detail):
+                yield wrap(f"{flag}: {meaning}", self.room, _INDENT)
         if isinstance(row.fix, str) and row.fix:
             yield self.paint("green", wrap(f"fix: {escape(row.fix)}", self.room, _INDENT))
 
@@ -169,7 +181,7 @@ class _Page:
         if not rows:
             return
         total = sum(row.count for row in rows)
-        yield self.paint("green", f"Approved: {_count(total, 'definition')}")
+        yield self.paint("green", f"Approved: {count(total, 'definition')}")
         for (user, harness), group in groupby(rows, key=lambda row: (row.user, row.harness)):
             yield wrap(self.who(user, harness) + _ids(group), self.room, "  ")
         yield ""
@@ -199,25 +211,36 @@ class _Page:
 
     def closing(self) -> Iterator[str]:
         status, cover = self.status, self.status.coverage
-        read = f"{_count(cover.definitions, 'definition')} in {_count(cover.files, 'file')}"
+        read = f"{count(cover.definitions, 'definition')} in {count(cover.files, 'file')}"
         if cover.accounts != 1:
-            read += f" of {_count(cover.accounts, 'account')}"
+            read += f" of {count(cover.accounts, 'account')}"
         unread = f", {len(status.skipped)} not read" if status.skipped else ""
         if status.mode == "inventory":
             yield wrap(
                 f"Inventory: {read}{unread}. Nothing was judged, as no policy was given.", self.room, ""
             )
         else:
-            found = _count(status.mcp_drift_total, "finding")
+            found = count(status.mcp_drift_total, "finding")
             style = "red" if status.mcp_drift_total else "yellow" if status.skipped else "green"
             line = wrap(f"{found}: {read}{unread}.", self.room, "")
             yield line.replace(found, self.paint(style, found), 1)
+        if not (status.ring or status.units) and any(
+            "not for this device" in str(row.detail) for row in _rows(status)
+        ):
+            yield wrap(_NO_RING, self.room, "")
         missing = "; ".join(_NOT_COVERED[name] for name in cover.not_covered)
         yield self.paint("dim", wrap(f"Not covered by any scan of a home: {missing}.", self.room, ""))
 
 
 def _rows(status: Status) -> tuple[Finding, ...]:
     return status.inventory if isinstance(status.inventory, tuple) else status.mcp_drift
+
+
+def meanings(detail: str) -> list[tuple[str, str]]:
+    """Give each flag that a finding's detail names, with what it means (`halod.drift.words` writes it)."""
+    found = _WITH_FLAGS.search(detail)
+    named = re.findall(r"[a-z][a-z-]*", found[1]) if found else []
+    return [(flag, FLAG_WORDS[flag]) for flag in named if flag in FLAG_WORDS]
 
 
 def _ids(rows: Iterable[Approved]) -> str:
@@ -233,7 +256,8 @@ def _place(row: Skipped) -> str:
     return ""
 
 
-def _count(number: int, noun: str) -> str:
+def count(number: int, noun: str) -> str:
+    """Give a number with its noun, which takes an s unless it is one."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

@@ -201,3 +201,24 @@ def test_grid():
     """Columns line up, wide characters included, and no line ends in blanks."""
     assert table.grid([("a", "b", ""), ("资料", "c", "")]) == "a     b\n资料  c\n"
     assert table.grid([]) == ""
+
+
+def test_a_flag_in_the_detail_is_explained():
+    """A person who never saw the docs learns what stands in the way."""
+    text = page(
+        [finding(detail="x; runs the approved package with args-differ and env-unknown; the registry pins y")]
+    )
+    assert "args-differ: other arguments than the registry entry lists" in text
+    assert "env-unknown: an environment key that the registry entry does not list" in text
+
+
+def test_a_word_of_the_registry_is_no_flag():
+    """What is explained is the list of flags and nothing else of the detail."""
+    assert table.meanings("the registry pins npx -y alias; with privileged") == []
+
+
+def test_a_forgotten_ring_is_said():
+    """Where an approval is for other rings and no ring was given, that is the likely cause."""
+    elsewhere = finding(detail="approved as a for ring b, not for this device")
+    assert "No ring or unit was given" in page([elsewhere], ring="", units=())
+    assert "No ring or unit was given" not in page([elsewhere], ring="c", units=())
