@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`halod run` for tests: `python run_service.py OPTIONS.json`, with accounts that the system does not have.
 
 OPTIONS: {"config": path, "once": bool, "accounts": [{"name", "uid", "gid", "home"}]}.
