@@ -73,6 +73,7 @@ class Courier:
         say: Say,
         backoff: Backoff,
         wake: threading.Event,
+        accepted: str = "",
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -85,6 +86,7 @@ class Courier:
             say: the log.
             backoff: how long to wait after a failure.
             wake: set by whoever commits a status.
+            accepted: when a report was last accepted (`Delivery.accepted` of the run before), or "".
             clock: monotonic seconds. All waiting goes by it: wall time may jump.
             wall: seconds since the epoch, for dates that people read and for Retry-After dates.
         """
@@ -101,7 +103,7 @@ class Courier:
         self._not_before = clock()
         self._failures = 0
         self._said: tuple[str, int] = ("", 0)
-        self._accepted = ""
+        self._accepted = accepted
         self._renew = False
         self._asked_at: float | None = None
 

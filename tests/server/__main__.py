@@ -145,7 +145,9 @@ def obey(server, command):
 
 
 def arguments():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--token", action="append", default=[])
     parser.add_argument("--enrol-key", default="")
     parser.add_argument("--cert")

@@ -105,7 +105,7 @@ class Console:
         before = self.newest.get(device)
         if status.get("truncated") and before is not None:
             # What a shortened report leaves out is not resolved: it stays as it was known.
-            rows = {json.dumps(row, sort_keys=True): row for row in before["mcpDrift"] + status["mcpDrift"]}
+            rows = {identity(row): row for row in before["mcpDrift"] + status["mcpDrift"]}
             status = {**status, "mcpDrift": list(rows.values())}
         self.newest[device] = status
 
@@ -164,6 +164,11 @@ def is_status(status):
         and _all(status.get("transitions", []), _is_transition)
         and len(status.get("transitions", [])) <= MOST_TRANSITIONS
     )
+
+
+def identity(row):
+    """Give what makes a finding the same one in two reports."""
+    return tuple(row[name] for name in ("user", "harness", "file", "scope", "server"))
 
 
 def is_finding(row):

@@ -233,6 +233,24 @@ def test_what_a_person_must_mend(stage, code, outcome):
     assert len(stage.ids()) == 1
 
 
+def test_a_restart_keeps_when_it_was_accepted(stage):
+    """`halod status` tells since when nothing arrives, also after a restart."""
+    stage.courier = Courier(
+        stage.state,
+        stage.client,
+        Setup(url=URL, token="tok-1"),
+        say=lambda event, **fields: None,
+        backoff=Backoff(lambda: 1.0),
+        wake=stage.wake,
+        accepted="2026-11-29T00:00:00Z",
+        clock=stage.clock,
+        wall=stage.wall,
+    )
+    stage.commit("notes")
+    stage.run(503)
+    assert stage.last().accepted == "2026-11-29T00:00:00Z"
+
+
 def test_a_redirect(stage):
     """The URL of the settings is not the right one."""
     stage.commit("notes")
