@@ -182,7 +182,7 @@ def _owner(path: str, uid: int, database: Database) -> Account:
 def _directory(path: str) -> os.stat_result | None:
     """Look at a directory, by links too; None when there is none."""
     try:
-        status = os.stat(path)  # noqa: PTH116 - pathlib costs start-up time
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
     return status if stat.S_ISDIR(status.st_mode) else None

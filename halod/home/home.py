@@ -249,7 +249,7 @@ def open_anchor(path: str, *, owned_links: bool) -> Anchor:
     Raises Absent, Refused, OSError or ValueError.
     """
     if not path.startswith("/"):
-        path = f"{os.getcwd()}/{path}"  # noqa: PTH109 - pathlib costs start-up time
+        path = f"{os.getcwd()}/{path}"
     given = components(path)
     walker = Walker()
     try:

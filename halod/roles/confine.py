@@ -117,7 +117,7 @@ def reset_signals() -> None:
 def highest_descriptor() -> int:
     """Give the highest open descriptor; a generous guess where they cannot be listed (no /dev/fd)."""
     try:
-        return max(int(name) for name in os.listdir("/dev/fd"))  # noqa: PTH208 - no pathlib in a scan
+        return max(int(name) for name in os.listdir("/dev/fd"))
     except (OSError, ValueError):
         return _MOST_DESCRIPTORS
 

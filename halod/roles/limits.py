@@ -62,7 +62,7 @@ def apply(limits: Limits) -> None:
 def _linux_resident(pid: int) -> int:
     """Read the resident size from /proc: second field of statm, in pages (proc(5))."""
     try:
-        with open(f"/proc/{pid}/statm", "rb") as statm:  # noqa: PTH123 - pathlib is not imported by a scan
+        with open(f"/proc/{pid}/statm", "rb") as statm:
             return int(statm.read().split()[1]) * resource.getpagesize()
     except (OSError, ValueError, IndexError):
         return 0

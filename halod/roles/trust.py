@@ -89,7 +89,7 @@ def _walk(
             if links > _MOST_LINKS:
                 yield path, "has too many links"
                 return
-            target = os.readlink(here)  # noqa: PTH115 - pathlib costs start-up time
+            target = os.readlink(here)
             rest += _parts(target)
             here = "/" if target.startswith("/") else posixpath.dirname(here)
             shared = _shared(os.lstat(here))
