@@ -53,9 +53,9 @@ types: dev
 contracts: dev
 	$(DEV)/lint-imports --no-cache
 
-unit: dev
+unit: dev dist-env
 	rm -f .coverage .coverage.*
-	$(DEV)/coverage run -m pytest -q -n $(JOBS)
+	$(DEV)/coverage run -m pytest -q -n $(JOBS) --dist loadgroup
 
 coverage: dev
 	$(DEV)/coverage combine -q
