@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from halod.definition import Definition
 from halod.drift.subject import Subject
+from halod.launch.environment import judge as judge_key
 from halod.launch.model import Launch
 from halod.launch.urls import canonical_url, parse_url
 from halod.policy.model import Entry
@@ -80,6 +81,22 @@ def unanswered_around(subject: Subject, entry: Entry) -> tuple[str, ...]:
     by_cwd = "cwd-override" in launch.flags or launch.outcome == "unidentifiable"
     if subject.definition.cwd and by_cwd and "cwd-override" not in _tolerated(entry):
         open_flags.add("cwd-override")
+    return tuple(sorted(open_flags))
+
+
+def unanswered_beside(definition: Definition, entry: Entry, *, carried: bool) -> tuple[str, ...]:
+    """Give what is unsafe beside a URL, and that `entry`, which pins the URL, leaves open.
+
+    Design 6 asks rules 2 and 3 too for no unsafe environment key: a harness may start a helper with it. What
+    a bridge carries has the bridge's environment, which was judged with the bridge.
+    """
+    open_flags = _open_features(definition, entry)
+    if not carried:
+        keys = [(key, judge_key(key, value)) for key, value in definition.env]
+        listed = entry.env or frozenset()
+        open_flags |= {flag for key, flag in keys if flag and key not in listed and flag not in _tolerated(entry)}
+        if entry.env is not None and any(key not in entry.env for key, _flag in keys):
+            open_flags.add("env-unknown")
     return tuple(sorted(open_flags))
 
 

@@ -13,7 +13,7 @@ Invariants:
 import msgspec
 
 from halod.definition import Definition
-from halod.drift.answers import unanswered, unanswered_around
+from halod.drift.answers import unanswered, unanswered_around, unanswered_beside
 from halod.drift.deny import denied
 from halod.drift.subject import Identify, Subject
 from halod.drift.urls import Nearness, compare
@@ -155,23 +155,23 @@ def _http(subject: Subject, pins: Pins) -> Ruling:
     if parts is None:
         return Ruling("unapproved", note="not-comparable")
     for entry in pins.by_url.get(subject.canonical, ()):
-        return _unless_featured(subject, Ruling("approved", entry))
+        return _unless_open(subject, Ruling("approved", entry), entry)
     misses: dict[Nearness, tuple[Entry, tuple[str, ...]]] = {}
     for entry, pin in pins.by_host.get(parts.host, ()):
         nearness, differences = compare(parts, pin)
         misses.setdefault(nearness, (entry, differences))
     if "differs" in misses:
         entry, differences = misses["differs"]
-        return _unless_featured(subject, Ruling("version-drift", entry, "url-differs", differences))
+        return _unless_open(subject, Ruling("version-drift", entry, "url-differs", differences), entry)
     for near, note in _NEARNESS.items():
         if near in misses:
             return Ruling("unapproved", misses[near][0], note)
     return Ruling("unapproved", note="not-listed" if subject.canonical else "not-comparable")
 
 
-def _unless_featured(subject: Subject, ruling: Ruling) -> Ruling:
-    features = tuple(sorted(subject.definition.features))
-    return Ruling("unapproved", ruling.entry, "approved-with-unsafe", features) if features else ruling
+def _unless_open(subject: Subject, ruling: Ruling, entry: Entry) -> Ruling:
+    flags = unanswered_beside(subject.definition, entry, carried=subject.is_carried)
+    return Ruling("unapproved", entry, "approved-with-unsafe", flags) if flags else ruling
 
 
 def _stdio(subject: Subject, pins: Pins) -> Ruling:

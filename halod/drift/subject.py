@@ -23,8 +23,8 @@ Identify = Callable[[str, Sequence[str], Sequence[tuple[str, str]], str], Launch
 DEPTH: Final = 4
 """Carriers inside carriers that are looked at."""
 
-# A carrier that loads an environment halod cannot see hands it to what it starts.
-_INHERITED: Final = frozenset({"env-injection"})
+# A carrier that loads an environment halod cannot see, or is started elsewhere, hands that to what it starts.
+_INHERITED: Final = frozenset({"env-injection", "cwd-override"})
 _NOTHING: Final = Launch(outcome="unidentifiable")
 
 
@@ -89,6 +89,11 @@ class Subject:
     def env_keys(self) -> frozenset[str]:
         """Every environment key that reaches the program."""
         return self.outer_keys.union(self.launch.env_keys)
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether this is what a carrier carries, not a definition itself."""
+        return self._depth > 0
 
     @property
     def child(self) -> "Subject | None":

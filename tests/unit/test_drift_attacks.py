@@ -11,6 +11,7 @@ from tests.support.drift import (
     OCI,
     WIKI_URL,
     command_entry,
+    http,
     npm_entry,
     registry,
     stdio,
@@ -148,3 +149,34 @@ def test_a_bridge_in_a_bridge():
     assert judge(stdio(*line, "https://evil.example/"), policy).kind == "unapproved"
     inner = ["uvx", "mcp-proxy@0.9.0", "--", "npx", "-y", "mcp-remote@0.1.28", WIKI_URL]
     assert judge(stdio(*inner), policy).kind == "version-drift"
+
+
+def test_a_directory_set_around_a_carrier_reaches_what_it_carries():
+    """`env -C DIR` around a bridge starts the carried npx there, where a local copy goes first (found by fuzzing)."""
+    policy = registry(
+        Entry(id="proxy", package=Package(type="pypi", identifier="mcp-proxy", version="0.9.0"),
+              tolerate=frozenset({"cwd-override"})),
+        npm_entry(), url_entry(),
+    )  # fmt: skip
+    line = ["uvx", "mcp-proxy@0.9.0", "--", "npx", "-y", "@acme/tools@1.2.0"]
+    assert judge(stdio(*line), policy).kind == "approved"
+    assert judge(stdio("env", "-C", "/tmp/x", *line), policy).kind == "unapproved"
+    assert judge(stdio("env", "-C", "/tmp/x", "sh", "-c", " ".join(line)), policy).kind == "unapproved"
+    assert judge(stdio(*line, cwd="/tmp/x"), policy).kind == "unapproved"
+    assert judge(stdio("env", "-C", "/x", "uvx", "mcp-proxy@0.9.0", WIKI_URL), policy).kind == "approved"
+
+
+def test_an_unsafe_key_beside_a_url():
+    """Design 6: rules 2 and 3 need that no unsafe environment key is present, or that the entry answers it."""
+    policy = registry(url_entry())
+    assert judge(http(WIKI_URL, env=[("TOKEN", "x")]), policy).kind == "approved"
+    found = judge(http(WIKI_URL, env=[("NODE_OPTIONS", "x")]), policy)
+    assert (found.kind, found.note, found.flags) == (
+        "unapproved",
+        "approved-with-unsafe",
+        ("code-injection",),
+    )
+    assert judge(http(WIKI_URL + "/", env=[("HTTPS_PROXY", "x")]), policy).kind == "unapproved"
+    listed = registry(url_entry(env=frozenset({"NODE_OPTIONS"})))
+    assert judge(http(WIKI_URL, env=[("NODE_OPTIONS", "x")]), listed).kind == "approved"
+    assert judge(http(WIKI_URL, env=[("TOKEN", "x")]), listed).flags == ("env-unknown",)
