@@ -27,7 +27,8 @@ HELP = "read MCP configs, compare them with the registry, print what differs"
 DESCRIPTION = """\
 Read the MCP configs of an account, compare them with the approved registry and print what differs.
 Without a policy the scan is an inventory: every definition is listed and none is judged. Your own home is
-that of your account, whatever the variable HOME says.
+that of your account, whatever the variable HOME says. Run as root, halod refuses an installation or a policy
+that somebody else could write.
 
 Nothing is changed, started or sent. Not read are files in repositories, connectors kept in a vendor's
 cloud, and folders that environment variables moved elsewhere."""
