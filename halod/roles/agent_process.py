@@ -21,7 +21,7 @@ Entry = Callable[[int, int], int]
 
 
 class AgentProcess:
-    """A forked agent. `loaded`, `left` and `told_to_stop` are notes of the supervisor."""
+    """A forked agent. The public fields are notes of the supervisor."""
 
     def __init__(self, pid: int, channel: Channel) -> None:
         self.pid = pid
@@ -31,6 +31,8 @@ class AgentProcess:
         self.left = False
         self.told_to_stop = False
         self.killed = False
+        self.silent_until = 0.0
+        """By when an agent that closed its connection must have ended; 0 while it is open."""
 
     def over(self) -> bool:
         """Tell whether the process has ended; reaps it."""

@@ -112,8 +112,8 @@ class Service:
         for descriptor in (*self._pool.descriptors(), *self._watchers.descriptors()):
             poll.register(descriptor, select.POLLIN)
         due = [left for left in (self._pool.timeout(), self._watchers.timeout()) if left is not None]
-        if self._deadline:
-            due.append(max(0.0, self._deadline - time.monotonic()))
+        ends = [self._deadline, *(agent.silent_until for agent in self._agents() if not agent.killed)]
+        due += [max(0.0, end - time.monotonic()) for end in ends if end]
         if not self._signals:
             poll.poll(math.ceil(min(due) * 1000) if due else None)
         _drain(wake)
@@ -230,8 +230,8 @@ class Service:
                 self._gone(agent)
             elif late and agent.told_to_stop:
                 self._kill_late(agent)
-            elif agent.channel.ended and not agent.told_to_stop:
-                agent.kill()  # it cannot be spoken to any more; its end is told of when it comes
+            elif agent.channel.ended and not agent.told_to_stop and not agent.killed:
+                self._silence(agent)
         new = self._next
         if new is None or self._code is not None:
             return
@@ -245,6 +245,13 @@ class Service:
             self._hand_over(new)
         elif late and not new.loaded:
             self._kill_late(new)
+
+    def _silence(self, agent: AgentProcess) -> None:
+        """End an agent that cannot be spoken to, unless it does so by itself; its end is told of when it comes."""
+        now = time.monotonic()
+        agent.silent_until = agent.silent_until or now + PATIENCE
+        if now >= agent.silent_until:
+            agent.kill()
 
     def _kill_late(self, agent: AgentProcess) -> None:
         """Kill an agent that does not end in time; one that does not even die is not waited for at the end."""

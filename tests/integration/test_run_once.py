@@ -53,8 +53,13 @@ def test_a_report_that_is_refused_fails():
     ("tables", "says"),
     [
         ({"device": {"rign": "x"}}, "did you mean"),
-        ({"report": {"url": "https://halos.acme.example/", "token_file": "/no/such/token"}}, "report.token_file"),
-        ({"policy": {"path": "relative.yaml"}}, "absolute") if IS_ROOT else ({"scan": {"interval": 1}}, "60 seconds"),
+        (
+            {"report": {"url": "https://halos.acme.example/", "token_file": "/no/such/token"}},
+            "report.token_file",
+        ),
+        ({"policy": {"path": "relative.yaml"}}, "absolute")
+        if IS_ROOT
+        else ({"scan": {"interval": 1}}, "60 seconds"),
     ],
 )
 def test_wrong_settings_end_it(tables, says):
@@ -93,7 +98,11 @@ def test_a_policy_with_a_fault_keeps_the_last_good_one():
         run.policy.write_text("mcp: {servers: [{id: x}]}\n")
         assert run.run_once() == 1
         status = run.status()
-        assert (status["mode"], status["errorCode"], run.findings()) == ("allowlist", "policy-invalid", ["notes"])
+        assert (status["mode"], status["errorCode"], run.findings()) == (
+            "allowlist",
+            "policy-invalid",
+            ["notes"],
+        )
         (run.state / "policy.yaml").unlink()
         assert run.run_once() == 1
         assert run.status()["mode"] == "inventory"

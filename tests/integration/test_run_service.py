@@ -66,7 +66,7 @@ def test_sighup_reads_settings_and_policy_again():
         run.wait_for_cycle()
         first = run.agent()
         run.policy.write_text("mcp: {mode: warn, servers: []}\n")
-        run.settings(device={"ring": ""})
+        run.settings(device={"ring": None})
         run.process.send_signal(signal.SIGHUP)
         run.wait_for_cycle(2)
         assert run.status()["mode"] == "warn"
@@ -157,8 +157,8 @@ def test_everybody_may_ask_and_sees_his_own():
         assert (full["problems"], full["sandbox"]) == ([], "full")
         assert run.ask({"command": "nonsense"}) == {"reply": "refused", "words": "this is no request"}
         if IS_ROOT:
-            run.state.chmod(0o711)  # the test's own run directory lies in the state's
             for uid, rows in ((run.uid, ["notes"]), (23456, [])):
+                run.state.chmod(0o711)  # of a state directory of one's own, the socket lies below
 
                 def asked(uid=uid):
                     os.setgroups([])

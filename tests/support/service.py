@@ -54,13 +54,13 @@ class Service:
         self.settings()
 
     def settings(self, **tables):
-        """Write halod.toml: `tables` replace keys of tables."""
+        """Write halod.toml: `tables` replace keys of tables, None takes one away."""
         for name, keys in tables.items():
             self.tables.setdefault(name, {}).update(keys)
         lines = []
         for name, keys in self.tables.items():
             lines.append(f"[{name}]")
-            lines += [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
+            lines += [f"{key} = {json.dumps(value)}" for key, value in keys.items() if value is not None]
         (self.directory / "halod.toml").write_text("\n".join(lines) + "\n")
 
     def write_servers(self, **servers):
@@ -151,7 +151,9 @@ class Service:
                     continue
                 leader = int(stat[3]) == int(name)  # watchers and workers have a session of their own
                 maps = pathlib.Path(f"/proc/{name}/maps").read_text()
-                role = "agent" if not leader else "watcher" if "watchdog" in maps or _watches(name) else "other"
+                role = (
+                    "agent" if not leader else "watcher" if "watchdog" in maps or _watches(name) else "other"
+                )
                 found[role].append(int(name))
         return found
 
@@ -177,9 +179,10 @@ class Service:
 
     def written(self):
         """Give every byte that the service wrote."""
-        return b"".join(path.read_bytes() for path in self.state.rglob("*") if path.is_file()) + (
-            self.directory / "stderr"
-        ).read_bytes()
+        return (
+            b"".join(path.read_bytes() for path in self.state.rglob("*") if path.is_file())
+            + (self.directory / "stderr").read_bytes()
+        )
 
 
 def _watches(pid):
@@ -200,10 +203,9 @@ def service():
         try:
             yield made
         finally:
-            if made.process is not None:
-                if made.process.poll() is None:
-                    made.process.kill()
-                    made.process.wait(10)
+            if made.process is not None and made.process.poll() is None:
+                made.process.kill()
+                made.process.wait(10)
             if (directory / "stderr").exists():
                 assert b"CANARY" not in made.written()
                 assert b"Traceback" not in (directory / "stderr").read_bytes()
