@@ -26,7 +26,9 @@ def own_paths() -> list[str]:
     """Give what this process is made of: the interpreter, every entry of `sys.path`, the package's files."""
     package = posixpath.dirname(posixpath.abspath(halod.__file__))
     paths = [sys.executable, *(posixpath.abspath(entry) for entry in sys.path)]
-    for directory, _, files in os.walk(package):
+    for directory, _, files in os.walk(
+        getattr(sys, "_MEIPASS", package)
+    ):  # a self-contained build's own tree
         paths += [directory, *(posixpath.join(directory, name) for name in files)]
     return paths
 

@@ -156,9 +156,19 @@ def test_the_installed_programs_run_without_python(built, machine):
     assert status["coverage"]["definitions"] > 0
     assert "worker-crashed" not in {row["reason"] for row in status["skipped"]}
     assert "valid" in machine.run(*clean, "/usr/bin/halo", "validate", policy)
-    assert "ExecStart=/opt/halod/halod run" in machine.run(
-        *clean, "/opt/halod/halod", "service", "print", "--prefix", "/mnt"
-    )
+    shown = machine.run(*clean, "/opt/halod/halod", "service", "print", "--prefix", "/mnt")
+    assert "ExecStart=/opt/halod/halod run" in shown
+    machine.run(*clean, "/usr/bin/halod", "service", "install")
+    assert not machine.path("/etc/systemd/system/halod.service").exists()  # the package has brought it
+
+
+def test_an_installation_that_others_can_write_is_refused(built, machine):
+    """One library of the self-contained build that is another account's, and root runs nothing of it."""
+    machine.run("dpkg", "-i", packages(built)[1])
+    library = next((built / "build" / "bundle" / "halod" / "_internal").glob("libssl*")).name
+    machine.run("chown", "halod", f"/opt/halod/_internal/{library}")
+    for command in (("run", "--once"), ("service", "install")):
+        assert "refusing to run as root" in machine.run("/opt/halod/halod", *command, code=2)
 
 
 SETTINGS = """\
