@@ -52,6 +52,8 @@ _SOCKET = re.compile(
 )
 _SOCKET_DIRECTORIES = frozenset({"/run", "/var/run", "/run/podman", "/run/containerd", "/private/var/run"})
 _UNKNOWN_MOUNT = ("", "/")
+# What a `PATH` inside an image may name: directories that no tolerated mount may cover (design 7).
+_IMAGE_DIRECTORIES = frozenset({"/bin", "/usr/bin", "/usr/local/bin"})
 
 
 def container(args: tuple[str, ...], draft: Draft, *, podman: bool) -> None:
@@ -146,6 +148,8 @@ def _environment(text: str, draft: Draft) -> None:
     key, equals, value = text.partition("=")
     if _ENV_KEY.fullmatch(key) is None:
         draft.flags.add("code-injection")  # podman copies every variable that `-e NAME*` fits
+    if key.upper() == "PATH" and not set(value.split(":")) <= _IMAGE_DIRECTORIES:
+        draft.flags.add("path-override")  # a tolerated mount could fill a directory below a home
     draft.env.append((key, value if equals else None))
 
 
@@ -169,7 +173,10 @@ def _mount(name: str, value: str, draft: Draft) -> None:
     if not target.startswith("/") or has_variable(target) or "\0" in target:
         target = "/"
     draft.mounts.append((source, "/" + posixpath.normpath(target).lstrip("/")))
-    if _SOCKET.search(source) or posixpath.normpath(source or ".") in _SOCKET_DIRECTORIES:
+    if (
+        _SOCKET.search(value if name == "--mount" else source)
+        or posixpath.normpath(source or ".") in _SOCKET_DIRECTORIES
+    ):
         draft.flags.add("docker-socket")
 
 
@@ -185,7 +192,11 @@ def _volume(value: str) -> tuple[str, str]:
 
 
 def _mount_fields(value: str) -> tuple[str, str]:
-    """Read the comma-separated fields of `--mount`; quoting, or a field twice, is not followed."""
+    """Read the comma-separated fields of `--mount`; quoting, or a field twice, is not followed.
+
+    Docker takes the last of two. Nor are the options of a volume followed: with `volume-opt=device=/` it is
+    another source than `src` says.
+    """
     if '"' in value or "\n" in value or "\r" in value:
         return _UNKNOWN_MOUNT
     source = target = ""
@@ -193,11 +204,13 @@ def _mount_fields(value: str) -> tuple[str, str]:
         key, _, text = field.partition("=")
         key = key.strip().lower()
         if key in {"source", "src"}:
-            source = source or text
+            source, again = text, source
         elif key in {"target", "dst", "destination"}:
-            target = "/" if target else text
-        elif key.startswith("volume-opt"):
-            source = source or text
+            target, again = text, target
+        else:
+            again = key if key in {"volume-opt", "volume-driver"} else ""
+        if again:
+            return _UNKNOWN_MOUNT
     return source, target
 
 

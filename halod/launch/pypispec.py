@@ -40,7 +40,8 @@ def read_pypi(text: str, draft: Draft, *, at_version: bool) -> str:
     if has_variable(text):
         draft.kill("unresolved-variable", ecosystem="unknown")
         return ""
-    text = text.strip(" \t")
+    # A blank in front, or before the `@`, makes uv read `name@1.2` as PEP 508: a path named 1.2.
+    led, text = text[:1] in {" ", "\t"}, text.strip(" \t")
     if not text or len(text) > MAX_OPERAND or "\0" in text:
         draft.kill("launch-error")
         return ""
@@ -56,12 +57,9 @@ def read_pypi(text: str, draft: Draft, *, at_version: bool) -> str:
     if match["extras"]:
         draft.flags.add("extras")
     if rest.startswith("@"):
-        _read_at(
-            rest[1:],
-            identifier,
-            draft,
-            at_version=at_version and text[match.end("name")] in "@[",
-        )
+        at = match.end("extras") if match["extras"] else match.end("name")
+        tight = not led and text[at] == "@" and text[match.end("name")] in "@["
+        _read_at(rest[1:], identifier, draft, at_version=at_version and tight)
     else:
         draft.identifier = identifier
         _read_specifier(rest, draft)

@@ -133,8 +133,10 @@ def _cluster(letters: str, words: Words, draft: Draft, extra: list[str]) -> bool
     for place, letter in enumerate(letters):
         if letter in _HARMLESS_LETTERS:
             continue
-        attached = letters[place + 1 :].removeprefix("=") or None
-        name = f"-{letter}"
+        rest, name = letters[place + 1 :], f"-{letter}"
+        attached = (
+            rest.removeprefix("=") if rest else None
+        )  # clap: `-p=` is an empty value, not the next word
         if name in _FLAGS:
             draft.flags.add("unknown-option")
             continue

@@ -79,6 +79,9 @@ def test_harmless_options(options):
         (["-e", "node_options"], "code-injection"),
         (["-e", "LD_PRELOAD=/x"], "code-injection"),
         (["-e", "PATH"], "path-override"),
+        (["-e", "PATH="], "path-override"),
+        (["-e", "PATH=/root/.local/bin:/usr/bin"], "path-override"),
+        (["-ePath=/home/x/.local/bin"], "path-override"),
         (["-e", "NODE*"], "code-injection"),
         (["-e", "*"], "code-injection"),
         (["-e", "${X}=y"], "code-injection"),
@@ -129,7 +132,12 @@ def test_mounts_are_told(options):
         (["--volumes-from", "other"], ("other", "/")),
         (["--mount", 'type=bind,"src=/a,b",dst=/data'], ("", "/")),
         (["--mount", "dst=/data,target=/app"], ("", "/")),
-        (["--mount", "type=volume,dst=/data,volume-opt=device=/x"], ("device=/x", "/data")),
+        (["--mount", "type=volume,dst=/data,volume-opt=device=/x"], ("", "/")),
+        (["--mount", "type=volume,src=x,volume-opt=device=/x,dst=/data"], ("", "/")),
+        (["--mount", "src=x,dst=/data,Volume-Driver=other"], ("", "/")),
+        (["--mount", "type=bind,src=/srv,src=/x,dst=/data"], ("", "/")),
+        (["--mount", "type=bind,source=/srv,dst=/data,src=/x"], ("", "/")),
+        (["--mount", "type=volume,src=x,volume-nocopy,dst=/data"], ("x", "/data")),
         (["--mount", ""], ("", "/")),
     ],
 )
@@ -145,6 +153,23 @@ def test_odd_mounts_hit_the_root(options, mount):
 def test_sockets(source):
     """A container socket, or the folder that holds it, is named."""
     assert "docker-socket" in run("-v", f"{source}:/s").flags
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "src=/srv,src=/var/run/docker.sock,dst=/s",
+        "type=volume,src=x,volume-opt=o=bind,volume-opt=device=/run/docker.sock,dst=/s",
+    ],
+)
+def test_sockets_behind_other_fields(fields):
+    """Docker takes the last `src`, and a volume's options before its name (run with docker 28.2)."""
+    assert "docker-socket" in run("--mount", fields).flags
+
+
+def test_a_path_of_the_image_itself():
+    """Directories that no tolerated mount may cover are harmless in a PATH for the image."""
+    assert run("-e", "PATH=/usr/local/bin:/usr/bin:/bin").outcome == "identified"
 
 
 def test_words_behind_the_image():

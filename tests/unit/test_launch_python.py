@@ -53,6 +53,10 @@ def test_floating_requirements(spec):
         "foo@LATEST",
         "foo@ 1.2.0",
         "foo @1.2.0",
+        " foo@1.2.0",
+        "\tfoo@1.2.0",
+        "foo[x] @1.2.0",
+        "foo [x]@1.2.0",
         "foo@1.2.0\n",
         "foo@V1.2.0",
         "foo@>=1",
@@ -108,6 +112,21 @@ def test_other_sources_are_unsafe(spec, ecosystem):
     assert (found.outcome, found.ecosystem) == ("identified-unsafe", ecosystem)
 
 
+def test_an_empty_glued_value_is_not_the_next_word():
+    """`uvx -p= 3.12 foo@1.2.0` runs the package called 3.12 (run with uv 0.13.9)."""
+    found = identify("uvx", ["-p=", "3.12", "foo@1.2.0"])
+
+    assert (found.identifier, found.version, found.args) == ("3-12", None, ("foo@1.2.0",))
+
+
+@pytest.mark.parametrize("spec", ["foo@1.2.0 ", "foo[x ]@1.2.0", " foo==1.2.0"])
+def test_blanks_that_uv_ignores(spec):
+    """Blanks behind a version, in the extras and around a specifier change nothing (run with uv 0.13.9)."""
+    found = identify("uvx", ["--from", spec, "foo"])
+
+    assert (found.outcome, found.identifier, found.version) == ("identified", "foo", "1.2.0")
+
+
 def test_marker_is_unsafe():
     """A marker decides on the machine whether anything is installed at all."""
     assert identify("uvx", ["foo==1.2.0; python_version<'3'"]).flags == ("marker",)
@@ -146,6 +165,11 @@ def test_harmless_options(options):
         ["--python", "/tmp/python"],
         ["-p", "cpython-3.11"],
         ["-p"],
+        ["-p="],
+        ["-qp="],
+        ["-p=="],
+        ["-p=", "3.12"],
+        ["--python=", "3.12"],
         ["--color", "x"],
         ["-x"],
         ["-qx"],

@@ -43,7 +43,8 @@ DOCKER = frozenset(
     words_of(
         "-i --interactive -t --tty --rm --init -q --read-only --name=x --platform=x --pull=always --network=bridge "
         "--net=x -p80:80 --publish=80:80 -la=b --label=a=b -eA=b --env=A=b --hostname=x --memory=1g -m1g --cpus=1 "
-        "--pids-limit=1 --restart=no --stop-timeout=1 --shm-size=1g --env-file=/dev/null --"
+        "--pids-limit=1 --restart=no --stop-timeout=1 --shm-size=1g --env-file=/dev/null "
+        "-p= -qp= -l= -m= --"
     )
 )
 # An option that takes a value swallows the harmless option behind it: the image is still the image.
@@ -113,6 +114,7 @@ HOSTILE = [
     --context=x --host=tcp://evil.example --config=/x --source --source=https://evil.example --add-source=x
     --configfile=x --version=2.0.0 --prerelease --source:https://evil.example @evil.rsp --import-map=/x --preload=/x
     --require=/x --cert=/x --config=/x --lock=/x -L --shell-mode --silent --dir=/x --cwd=/x --cwd --bun=x
+    -p= -qp= -w= -i= -n= -q= -l= -m= -e= -v= -C= -f= -c= 3.12 1.2.0
     --unknown --unknown=x -X - --- -- evil evil@1.0.0 ${X} $X {env:X} %X% true false null NODE_OPTIONS=--require=/x
     PATH=/tmp/x A=b sh exec run x npx node -P/tmp -S-x --split-string=x --chdir=/x --unset=A -uA --block-signal
     /v:on /k & && | ; > ` $(id) .. ./x /tmp/x ~ C:\\x file:x npm:evil git+https://evil.example/x"""),
@@ -197,7 +199,7 @@ def _kinds(word):
         return {"env-injection"}
     if word in {"--env=PATH=/x", "PATH=/tmp/x", "-PATH"}:
         return {"path-override"}
-    if word in {"-C", "--chdir=/x"}:
+    if word in {"-C", "-C=", "--chdir=/x"}:
         return {"cwd-override"}
     return set()
 
@@ -251,8 +253,10 @@ def canonical_words(name, text):
     if name in {"docker", "podman"}:
         return re.fullmatch(rf"ghcr\.io/acme/tool(:[\w.-]+)?@{DIGEST}", text, re.ASCII) is not None
     if name.startswith("uv") or name == "pipx":
-        pattern = r"acme[-_.]+tool(\[[a-z]+\])?[ \t]*(@v?|={2,3}[ \t]*v?)(0!)?0*1\.0*2(\.0+)*(,)?"
-        return re.fullmatch(pattern, text.strip(" \t"), re.IGNORECASE) is not None
+        exact = r"(0!)?0*1\.0*2(\.0+)*"
+        pattern = rf"acme[-_.]+tool(\[[a-z]+\])?@v?{exact}[ \t]*"  # a blank in front of the @ makes it a path
+        pattern += rf"|[ \t]*acme[-_.]+tool(\[[a-z]+\])?[ \t]*={{2,3}}[ \t]*v?{exact},?[ \t]*"
+        return re.fullmatch(pattern, text, re.IGNORECASE) is not None
     core = text.removeprefix("npm:").removeprefix("/") if name == "deno" else text
     core = core.replace("@npm:", "@", 1) if name == "yarn" else core
     match = re.fullmatch(r"@acme/tool@([ \t\r\n\f\v]*)=?v?1\.2\.0(\+[0-9A-Za-z.-]+)?[ \t\r\n\f\v]*", core)
