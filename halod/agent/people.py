@@ -92,17 +92,16 @@ class Lookup:
     def __init__(self, wake: Callable[[], None]) -> None:
         """`wake` is called from the thread when a result is there."""
         self._wake = wake
-        self._thread: threading.Thread | None = None
+        self._busy = False
         self._result: Selection | None = None
         self._failed = False
 
     def start(self, select: Callable[[], Selection]) -> bool:
         """Begin a look-up; False when the one before still hangs."""
-        if self._thread is not None and self._thread.is_alive():
+        if self._busy:
             return False
-        self._result, self._failed = None, False
-        self._thread = threading.Thread(target=self._run, args=(select,), name="look-up", daemon=True)
-        self._thread.start()
+        self._busy, self._result, self._failed = True, None, False
+        threading.Thread(target=self._run, args=(select,), name="look-up", daemon=True).start()
         return True
 
     def _run(self, select: Callable[[], Selection]) -> None:
@@ -110,6 +109,7 @@ class Lookup:
             self._result = select()
         except Exception:  # noqa: BLE001 - whatever a directory service provokes, the last accounts go on
             self._failed = True
+        self._busy = False
         self._wake()
 
     def take(self) -> Selection | Literal["failed"] | None:

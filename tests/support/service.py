@@ -158,12 +158,22 @@ class Service:
         return found
 
     def agent(self):
-        self.wait(lambda: len(self.children()["agent"]) == 1)
-        return self.children()["agent"][0]
+        """Give the agent's pid."""
+        return self._one("agent")
 
     def watcher(self):
-        self.wait(lambda: len(self.children()["watcher"]) == 1)
-        return self.children()["watcher"][0]
+        """Give the watcher's pid."""
+        return self._one("watcher")
+
+    def _one(self, role):
+        found = []
+
+        def there():
+            found[:] = self.children()[role]
+            return len(found) == 1
+
+        self.wait(there)
+        return found[0]
 
     def ask(self, request, uid=None):
         """Ask on the control socket, as another account when given; the reply as decoded JSON."""
