@@ -34,6 +34,8 @@ def carry(draft: Draft) -> None:
     draft.delegate = True
     draft.flags.add("carrier")
     reader(draft)
+    if draft.nested is not None and draft.nested.url is None:
+        draft.temporary_copies()  # what it starts has the environment of this line, and may be bunx
 
 
 def _url(url: str, draft: Draft) -> None:

@@ -79,5 +79,7 @@ def _npm(spec: str, draft: Draft) -> None:
         spec, draft.bin = spec[:slash], spec[slash + 1 :]
         draft.flags.add("package-flag")
     read_npm(spec, draft)
+    if draft.requested is not None and draft.requested[:1] in {"v", "=", " ", "\t"}:
+        draft.version = None  # no version to deno: `v1.2.0` is a tag, the others are errors
     if draft.ecosystem != "npm" or "alias" in draft.flags:
         draft.kill("launch-error")

@@ -15,6 +15,7 @@ from halod.launch.words import has_variable
 
 COMPARABLE = frozenset({"npm", "pypi", "oci", "nuget"})
 _SOURCES = frozenset({"git", "tarball", "wheel-url"})
+_TEMPORARY = frozenset({"TMPDIR", "TEMP", "TMP"})
 _WEAK = frozenset({"package-flag", "from-flag", "command-line-in-command"})
 
 
@@ -41,6 +42,7 @@ class Draft:
         "nested",
         "registries",
         "requested",
+        "temporary",
         "version",
     )
 
@@ -61,6 +63,7 @@ class Draft:
         self.dead = False
         self.dependent = False
         self.delegate = False
+        self.temporary = False
 
     def kill(self, *flags: str, ecosystem: str | None = None) -> None:
         """Make it unidentifiable, with the reasons; nothing that is known so far is taken back."""
@@ -79,6 +82,12 @@ class Draft:
         if self.cwd:
             self.flags.add("cwd-override")
 
+    def temporary_copies(self) -> None:
+        """Note that this launcher runs what lies in the directory for temporary files: bunx takes
+        `bunx-UID-PACKAGE@VERSION` below TMPDIR, TEMP or TMP for its own (run with bun 1.2 and 1.3).
+        """
+        self.temporary = True
+
     def finish(self) -> Launch:
         """Judge the environment, settle the outcome and give the finished Launch."""
         keys: dict[str, None] = {}
@@ -86,6 +95,8 @@ class Draft:
         for key, value in self.env:
             keys[key] = None
             flag = judge(key, value)
+            if self.temporary and key.upper() in _TEMPORARY:
+                flag = "config-override"
             if flag is not None:
                 unsafe[flag, key] = None
                 if flag == "registry-override":

@@ -57,6 +57,8 @@ _FAMILIES: dict[str, str] = {
     "VOLTA_": "config-override",
     "FNM_": "config-override",
     "PYENV_": "config-override",
+    "NODENV_": "config-override",
+    "NVM_": "config-override",
     "PODMAN_": "daemon-override",
     "NERDCTL_": "daemon-override",
     "CORECLR_": "code-injection",
@@ -99,7 +101,7 @@ _NAMES: dict[str, str] = {
         "prefix-override": "PREFIX DESTDIR",
         "config-override": """HOME USERPROFILE HOMEDRIVE HOMEPATH APPDATA LOCALAPPDATA PROGRAMDATA
             ALLUSERSPROFILE NETRC REGISTRY_AUTH_FILE VIRTUAL_ENV CONDA_PREFIX INIT_CWD CNI_PATH NETCONFPATH
-            WSLENV""",
+            WSLENV N_PREFIX PROTO_HOME""",
         "code-injection": """BASH_ENV ENV SHELLOPTS BASHOPTS GCONV_PATH BROWSER PAGER EDITOR VISUAL LESSOPEN
             PUPPETEER_EXECUTABLE_PATH CHROME_PATH CHROME_BIN CHROMIUM_PATH COMSPEC SHELL ZDOTDIR FPATH PS4
             PROMPT_COMMAND NULLCMD READNULLCMD IFS CDPATH GLOBIGNORE MODULE_PATH PSMODULEPATH
@@ -125,6 +127,12 @@ _SUFFIXES: tuple[tuple[str, str], ...] = (
     ("CA_BUNDLE", "network-override"),
     ("_EXECUTABLE_PATH", "code-injection"),
     ("_LIBRARY_PATH", "code-injection"),
+    ("_BINARY_PATH", "code-injection"),
+    ("_DYLIB_PATH", "code-injection"),
+    ("_ENGINE_LIBRARY", "code-injection"),
+    ("_ENGINE_BINARY", "code-injection"),
+    ("_NODEJS_PATH", "code-injection"),
+    ("_BROWSERS_PATH", "code-injection"),
 )
 
 # Exact members of a family that do something else than the family's flag says. npm reads `-` and `_` alike.

@@ -111,6 +111,7 @@ def bunx(args: tuple[str, ...], draft: Draft) -> None:
     """Read `bunx [--bun] SPEC`: `-p` is ignored by releases before 1.2."""
     draft.ecosystem = "npm"
     draft.local_copies()
+    draft.temporary_copies()
     words = Words(args)
     packages: list[str] = []
     while (word := words.next()) is not None and word.startswith("-"):

@@ -23,7 +23,8 @@ NAMES = words_of(
     "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE SSE_URL "
     "SystemRoot CONTAINERS_REGISTRIES_CONF NODE_EXTRA_CA_CERTS GIT_SSH_COMMAND GIT_CONFIG_COUNT PREFIX DESTDIR CC "
     "ZDOTDIR PS4 SHELL MISE_ENV ASDF_NODE_VERSION VOLTA_HOME GLIBC_TUNABLES CORECLR_PROFILER_PATH CLASSPATH "
-    "AWS_CA_BUNDLE GLOBAL_AGENT_HTTP_PROXY PLAYWRIGHT_CHROMIUM_EXECUTABLE_PATH X_LIBRARY_PATH"
+    "AWS_CA_BUNDLE GLOBAL_AGENT_HTTP_PROXY PLAYWRIGHT_CHROMIUM_EXECUTABLE_PATH X_LIBRARY_PATH "
+    "ESBUILD_BINARY_PATH PLAYWRIGHT_NODEJS_PATH PLAYWRIGHT_BROWSERS_PATH PRISMA_QUERY_ENGINE_LIBRARY NODENV_ROOT NVM_DIR"
 )
 HARMLESS = words_of(
     "NODE_ENV NO_COLOR FORCE_COLOR PYTHONUNBUFFERED PYTHONIOENCODING PYTHONUTF8 PYTHONDONTWRITEBYTECODE GIT_TOKEN "
@@ -105,6 +106,24 @@ def test_values_that_matter():
     assert judge("Path", "/usr/bin:/bin") is None
     assert judge("PATH", "/usr/bin:") == "path-override"
     assert judge("PATH", None) == "path-override"
+
+
+@pytest.mark.parametrize("key", ["TMPDIR", "TEMP", "tmp"])
+def test_a_directory_for_temporary_files_is_the_cache_of_bunx(key):
+    """Release 1.2 and 1.3 run the package that lies there, whatever the registry holds; the others do not."""
+    env = {key: "/tmp/x"}
+    for command, args in (("bunx", ("foo@1.2.0",)), ("bun", ("x", "foo@1.2.0"))):
+        found = identify(command, args, env)
+        assert (found.flags, found.unsafe_env) == (("config-override",), (("config-override", key),))
+    assert identify("env", (f"{key}=/tmp/x", "bunx", "foo@1.2.0")).flags == ("config-override", "wrapper")
+    assert identify("npx", ("foo@1.2.0",), env).outcome == "identified"
+
+
+def test_a_directory_for_temporary_files_reaches_what_is_carried():
+    """A carrier's line can set it for a bunx inside; beside a URL it means nothing."""
+    inside = ("TMPDIR=/tmp/x", "uvx", "mcp-proxy@0.9.0")
+    assert "config-override" in identify("env", (*inside, "--", "bunx", "foo@1.2.0")).flags
+    assert "config-override" not in identify("env", (*inside, "https://mcp.example.com/")).flags
 
 
 def test_unsafe_keys_are_told_once_with_their_flag():

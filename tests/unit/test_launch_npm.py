@@ -391,3 +391,11 @@ def test_deno_path_behind_the_package_is_another_program():
 
     assert (found.identifier, found.version, found.bin) == ("@s/foo", "1.2.0", "bin/x")
     assert found.flags == ("package-flag",)
+
+
+@pytest.mark.parametrize("spec", ["npm:foo@v1.2.0", "npm:foo@=1.2.0", "npm:foo@ 1.2.0", "npm:@a/foo@v1.2.0"])
+def test_what_is_no_version_to_deno(spec):
+    """`v1.2.0` is a dist-tag to deno, `=1.2.0` an error (run with deno 2.9.6); npm takes both for 1.2.0."""
+    found = identify("deno", ("run", "-A", spec))
+
+    assert (found.outcome, found.version) == ("identified-unpinned", None)
