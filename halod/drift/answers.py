@@ -94,7 +94,9 @@ def unanswered_beside(definition: Definition, entry: Entry, *, carried: bool) ->
     if not carried:
         keys = [(key, judge_key(key, value)) for key, value in definition.env]
         listed = entry.env or frozenset()
-        open_flags |= {flag for key, flag in keys if flag and key not in listed and flag not in _tolerated(entry)}
+        open_flags |= {
+            flag for key, flag in keys if flag and key not in listed and flag not in _tolerated(entry)
+        }
         if entry.env is not None and any(key not in entry.env for key, _flag in keys):
             open_flags.add("env-unknown")
     return tuple(sorted(open_flags))

@@ -112,7 +112,8 @@ def _unwrapped(name: str, args: tuple[str, ...], outer: Draft, depth: int) -> Dr
     if not draft.delegate:
         draft.nested = Nested(argv=words)
     elif inside.cwd:
-        draft.flags.add("cwd-override")  # what a carrier carries may prefer a local copy, whatever the carrier does
+        # What a carrier carries may prefer a local copy, whatever the carrier does.
+        draft.flags.add("cwd-override")
     return draft
 
 
