@@ -18,6 +18,7 @@ _REMOTE_SWITCHES = frozenset({"--allow-http", "--debug"})
 _GATEWAY_VALUES = frozenset({"--header", "--port", "--oauth2Bearer", "--logLevel"})
 _GATEWAY_PAYLOADS = frozenset({"--stdio", "--sse", "--streamableHttp"})
 _PROXY_VALUES = frozenset({"--transport", "--port", "--host", "--sse-port", "--sse-host"})
+_INSPECTOR = re.compile(r"-e|--$|--(?:env|config|server|cli|transport|header|method|cwd|dev)|[$%{<]")
 _OPENS_VARIABLE = frozenset("${%<")
 _HTTP = ("http://", "https://")
 
@@ -150,10 +151,14 @@ def _mcpo(draft: Draft) -> None:
 
 
 def _inspector(draft: Draft) -> None:
-    """`@modelcontextprotocol/inspector CMD [args]`; its own options come first and are not read."""
+    """`@modelcontextprotocol/inspector CMD [args]`; its own options are not read.
+
+    It takes them behind CMD too: `-e NODE_OPTIONS=…` there is the environment of CMD, and `--config` another
+    server altogether.
+    """
     if draft.args and not draft.args[0].startswith("-"):
         draft.nested = Nested(argv=draft.args)
-    else:
+    if draft.nested is None or any(map(_INSPECTOR.match, draft.args)):
         draft.flags.add("carrier-option")
 
 

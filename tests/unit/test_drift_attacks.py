@@ -190,3 +190,19 @@ def test_an_unsafe_key_beside_a_url():
     listed = registry(url_entry(env=frozenset({"NODE_OPTIONS"})))
     assert judge(http(WIKI_URL, env=[("NODE_OPTIONS", "x")]), listed).kind == "approved"
     assert judge(http(WIKI_URL, env=[("TOKEN", "x")]), listed).flags == ("env-unknown",)
+
+
+def test_options_of_the_inspector_behind_its_command():
+    """The inspector reads its options anywhere: they set the environment of the server, or start another one."""
+    pin = Package(type="npm", identifier="@modelcontextprotocol/inspector", version="0.17.0")
+    policy = registry(Entry(id="inspector", package=pin), npm_entry())
+    line = ["npx", "-y", "@modelcontextprotocol/inspector@0.17.0", "npx", "-y", "@acme/tools@1.2.0"]
+    assert judge(stdio(*line), policy).kind == "approved"
+    for more in (
+        ["-e", "NODE_OPTIONS=x"],
+        ["-eA=b"],
+        ["--config", "/x", "--server", "y"],
+        ["--cli"],
+        ["--", "x"],
+    ):
+        assert judge(stdio(*line, *more), policy).kind == "unapproved"
