@@ -66,6 +66,7 @@ def test_no_role_holds_more_than_it_needs():
         run.stop()
 
 
+@pytest.mark.skipif(not IS_ROOT, reason="the kernel shows what these processes hold to root only")
 def test_what_is_open():
     """The watcher holds its pipes and inotify; the agent nothing below a home; the supervisor neither."""
     with service() as run:
@@ -125,6 +126,7 @@ def test_a_service_leaves_no_zombie_and_no_descriptor():
         run.start()
         run.wait_for_cycle()
         run.watcher()
+        run.wait(lambda: run.ask({"command": "status"})["accounts"][0]["watcher"] == "watching")
         before = len(opened(run.process.pid))
         for count in range(2, 7):
             run.process.send_signal(signal.SIGHUP)

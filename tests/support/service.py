@@ -150,10 +150,7 @@ class Service:
                 if int(stat[1]) != self.process.pid or stat[0] == "Z":
                     continue
                 leader = int(stat[3]) == int(name)  # watchers and workers have a session of their own
-                maps = pathlib.Path(f"/proc/{name}/maps").read_text()
-                role = (
-                    "agent" if not leader else "watcher" if "watchdog" in maps or _watches(name) else "other"
-                )
+                role = "agent" if not leader else "watcher" if _lasts(name, int(stat[19])) else "other"
                 found[role].append(int(name))
         return found
 
@@ -195,12 +192,16 @@ class Service:
         )
 
 
-def _watches(pid):
-    for name in os.listdir(f"/proc/{pid}/fd"):
+def _lasts(pid, started):
+    """Tell a watcher from a worker: by its inotify, or, where /proc does not show that, by its age."""
+    if IS_ROOT:
         with contextlib.suppress(OSError):
-            if "inotify" in os.readlink(f"/proc/{pid}/fd/{name}"):
-                return True
-    return False
+            return any(
+                "inotify" in os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")
+            )
+        return False
+    up = float(pathlib.Path("/proc/uptime").read_text().split()[0])
+    return up - started / os.sysconf("SC_CLK_TCK") > 1
 
 
 @contextlib.contextmanager
