@@ -110,11 +110,8 @@ def stdio_sha256(command: str, args: Sequence[str]) -> str:
     Lone surrogates are encoded with `surrogatepass`. Readers refuse words that hold a NUL, so the encoding
     is unambiguous.
     """
-    digest = hashlib.sha256()
-    for word in (command, *args):
-        digest.update(word.encode("utf-8", "surrogatepass"))
-        digest.update(b"\0")
-    return digest.hexdigest()
+    words = "\0".join((command, *args, ""))
+    return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def url_sha256(url: str) -> str:

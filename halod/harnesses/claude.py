@@ -10,6 +10,7 @@ Decisions, where the facts leave room:
   `not_covered`. So is a plugin that is installed anywhere but below `~/.claude/`.
 """
 
+import posixpath
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -129,9 +130,9 @@ def catalogue(scan: Scan, source: Source, document: object) -> Iterator[Brought]
 
 def mapped(path: str) -> str:
     """Map an absolute path of Claude's state into the home, by the part after `/.claude/`; "" for another."""
-    _, found, tail = path.partition(_CONFIG)
-    parts = tail.rstrip("/").split("/")
-    return ".claude/" + "/".join(parts) if found and not {"", ".", ".."} & set(parts) else ""
+    # As the system reads it: `//` and `a/..` lead where the plain spelling leads.
+    _, found, tail = posixpath.normpath(path).partition(_CONFIG)
+    return ".claude/" + tail if found else ""
 
 
 def _id_of(parts: tuple[str, ...]) -> str:

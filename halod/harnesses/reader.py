@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from halod.definition import Scope
+from halod.definition import FileRef, Scope
 from halod.harnesses import claude, desktop, jetbrains, opencode, openhands, plugins, tables
 from halod.harnesses.database import read_database
 from halod.harnesses.dialect import Location, Place
-from halod.harnesses.entries import Origin, Unusable, read_entry
+from halod.harnesses.entries import Origin, read_entry
 from halod.harnesses.formats import prepare
 from halod.harnesses.formats.sqlite import Unsupported
 from halod.harnesses.model import Found, Reading, Unread
@@ -41,6 +41,7 @@ def read_home(
     harnesses: frozenset[str] | None = None,
     extra: tuple[Location, ...] = (),
     sleep: Callable[[float], object] = time.sleep,
+    clock: Callable[[], float] = time.process_time,
 ) -> Reading:
     """Read every definition of a home.
 
@@ -48,20 +49,33 @@ def read_home(
         home: the opened home; it is read, never written.
         harnesses: only these harness ids; None for all.
         extra: locations that settings add; they are numbered after `LOCATIONS`.
+        clock: the processor time that was used, in seconds; a scan ends in time, whatever a home holds.
         sleep: waits seconds, once and for a tenth of one at most: a file that is blank is read again then.
 
     Raises nothing for what a home may hold.
     """
-    scan = Scan(home, LOCATIONS + extra, sleep)
+    scan = Scan(home, LOCATIONS + extra, sleep, clock)
     sources = [source for number in _numbers(scan, harnesses) for source in scan.sources(number)]
     scan.fetch(sources)
     for source in sources:
-        _READERS[source.location.place.reader](scan, source)
+        try:
+            _READERS[source.location.place.reader](scan, source)
+        except Exception:  # noqa: BLE001 - a fault of ours too costs its file only, and is told
+            scan.reading.unread.append(Unread(source.file, "error"))
     scan.tell_refused()
     for harness, apply in SWITCHES.items():
         if harnesses is None or harness in harnesses:
-            apply(scan)
+            try:
+                apply(scan)
+            except Exception:  # noqa: BLE001 - as above: what is not switched counts as enabled
+                scan.reading.unread.append(Unread(FileRef(_state_of(scan, harness)), "error"))
     return scan.reading
+
+
+def _state_of(scan: Scan, harness: str) -> int:
+    """Give the first location of a harness's state, or of the harness where it keeps none."""
+    numbers = [number for number, location in enumerate(scan.locations) if location.harness == harness]
+    return next((number for number in numbers if scan.locations[number].role == "state"), numbers[0])
 
 
 def _numbers(scan: Scan, harnesses: frozenset[str] | None) -> Iterable[int]:
@@ -86,7 +100,8 @@ def _tables(scan: Scan, source: Source) -> None:
     if location.role == "plugin" and isinstance(document, dict) and isinstance(document.get("name"), str):
         scan.labels[source.file] = document["name"]
     new = take(scan, source, tables.contents(document, location.place, location.dialect, stem=stem))
-    if location.place.shadow and scan.exists(location.place.shadow[2:]):
+    # A file in the way that was not read (a dangling link) may not be in the harness's way.
+    if location.place.shadow[2:] in scan.documents:
         for found in new:
             switch(found, on=False)
 
@@ -99,20 +114,21 @@ def take(scan: Scan, source: Source, contents: Contents) -> list[Found]:
     place = location.place
     new: list[Found] = []
     off: dict[int, frozenset[str]] = {}
-    for slot in contents.slots[: scan.room()]:
+    room = scan.room()
+    for slot in contents.slots[:room]:
         if slot.name in place.reserved:
             continue
         scope: Scope = "project" if slot.table.startswith("/projects/") else location.scope
         origin = Origin(location.harness, source.file, scope, location.dialect)
         try:
             found = read_entry(slot.name, slot.entry, origin)
-        except Unusable:
+        except Exception:  # noqa: BLE001 - Unusable, or a fault of ours: the neighbours are read
             scan.reading.unread.append(Unread(source.file, "malformed-entry", server=slot.name))
             continue
         if found is not None:
             switch(found, on=slot.table not in place.dead and slot.name not in _off(slot, place, off))
             new.append(found)
-    if len(contents.slots) > scan.room():
+    if len(contents.slots) > room:
         scan.reading.unread.append(Unread(source.file, "too-many-entries"))
     scan.reading.found += new
     return new
@@ -224,7 +240,11 @@ def _opaque(scan: Scan, source: Source) -> None:
 
 def _catalogue(scan: Scan, source: Source) -> None:
     """Read a marketplace's catalogue: only entries that stand for an installed plugin's manifest."""
-    for brought in claude.catalogue(scan, source, scan.load(source)):
+    document = scan.load(source)
+    offers = document.get("plugins") if isinstance(document, dict) else document
+    if not (offers is None or isinstance(offers, list)) or (isinstance(document, list) and document):
+        scan.reading.unread.append(Unread(source.file, "malformed"))
+    for brought in claude.catalogue(scan, source, document):
         for found in _bring(scan, source, brought.value, brought.root, brought.parts):
             switch(found, on=brought.on)
 

@@ -19,9 +19,15 @@ from halod.harnesses.model import Found, Reading, Unread
 from halod.home import Absent, File, Home, Refused
 
 BLANK_WAIT = 0.1  # seconds: a file of zero bytes may be in the middle of being written (design 3.7)
-MAX_ENTRIES = (
-    20_000  # definitions and broken entries of one home: a hostile file cannot spend a worker's time
-)
+# A hostile file cannot spend a worker's time, nor the room of the other files: what is beyond is told.
+MAX_ENTRIES = 20_000  # definitions and broken entries of one home
+FILE_ENTRIES = 5_000  # of one table's worth of them
+RESERVED = 50  # that each file may have after others took all of a home's, up to twice as many
+MAX_BYTES = 512 << 20  # of all files of one home
+SMALL_BYTES = 64 << 10  # a file of this size is read though others used up what all may take
+HELD_BYTES = 160 << 20  # between reading and decoding, when a file is opened before its turn
+SLOW = 5.0  # seconds of processor time after which only small files are read
+LATE = 8.0  # and after which none are; a worker has 15
 ABSENT = "/absent"  # an answer of `blocked`; no path in a home begins with a slash
 
 Parser = Callable[[bytes | bytearray], object]
@@ -51,9 +57,15 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Scan:
-    """One scan: see the module. `sleep` waits a number of seconds."""
+    """One scan: see the module. `sleep` waits seconds; `clock` gives the processor time that was used."""
 
-    def __init__(self, home: Home, locations: tuple[Location, ...], sleep: Callable[[float], object]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        locations: tuple[Location, ...],
+        sleep: Callable[[float], object],
+        clock: Callable[[], float],
+    ) -> None:
         self.home = home
         self.locations = locations
         self.reading = Reading()
@@ -63,6 +75,10 @@ class Scan:
         """What a harness's module worked out once for this scan."""
         self.documents: dict[str, object] = {}
         """The decoded files of locations without wildcard, by path."""
+        self._clock = clock
+        self._begun = clock()
+        self._bytes = 0
+        self._held = 0
         self._sleep: Callable[[float], object] | None = sleep
         self._walks: dict[str, str | None] = {"": None}
         self._files: dict[str, File | Refused | None] = {}
@@ -130,16 +146,22 @@ class Scan:
                 self._uses[source.path] = self._uses.get(source.path, 0) + 1
                 if is_blank(found):
                     blank.append(source.path)
+                elif self._held + len(found.data) > HELD_BYTES:
+                    del self._files[source.path]  # opened again at its turn
+                else:
+                    self._held += len(found.data)
         if blank:
             self._wait()
             for path in dict.fromkeys(blank):
                 self._reopen(path)
 
     def open(self, path: str) -> File | Refused | None:
-        """Read a file once; None when it is absent."""
+        """Read a file once; None when it is absent. After `MAX_BYTES` of all files only small ones are read."""
         if path not in self._files:
             try:
-                self._files[path] = self.home.read(path)
+                found = self.home.read(path, max(MAX_BYTES - self._bytes, SMALL_BYTES))
+                self._bytes += len(found.data)
+                self._files[path] = found
             except Absent:
                 self._files[path] = None
             except Refused as refusal:
@@ -174,6 +196,8 @@ class Scan:
                 self.refuse(source, found)
                 return None
             identity = (found.device, found.inode)
+        if self._is_late(source):
+            return None
         location = source.location
         key = (location.harness, identity, location.tables, location.place.reader, id(location.dialect))
         if key in self._seen:
@@ -181,6 +205,27 @@ class Scan:
             return None
         self._seen.add(key)
         return self._decode(source, identity, parse or _by_format(source))
+
+    def _is_late(self, source: Source) -> bool:
+        """Say, and tell, that there is no time left for a file: for a large one sooner than for a small one.
+
+        So a few files that are slow to decode cost themselves and not the account, and a flood costs its tail.
+        """
+        used = self._clock() - self._begun
+        if used < SLOW:
+            return False
+        found = self._files.get(source.path)
+        large = not isinstance(found, File) or len(found.data) > SMALL_BYTES
+        if used >= LATE and source.wildcards:
+            place = f"*{source.number}"  # all that is left of the location, told once
+            if (source.location.harness, place) not in self._told:
+                self._told.add((source.location.harness, place))
+                self.reading.unread.append(Unread(FileRef(source.number), "too-many-entries"))
+        elif large or used >= LATE:
+            self.reading.unread.append(Unread(source.file, "too-large"))
+        else:
+            return False
+        return True
 
     def _decode(self, source: Source, identity: tuple[int, int], parse: Parser) -> object:
         try:
@@ -283,8 +328,10 @@ class Scan:
         return path
 
     def room(self) -> int:
-        """Give how many entries may still be taken."""
-        return max(MAX_ENTRIES - len(self.reading.found) - len(self.reading.unread), 0)
+        """Give how many entries one more table may have."""
+        used = len(self.reading.found) + len(self.reading.unread)
+        reserved = min(RESERVED, FILE_ENTRIES, max(2 * MAX_ENTRIES - used, 0))
+        return max(min(FILE_ENTRIES, MAX_ENTRIES - used), reserved)
 
     def found(self, harness: str) -> Iterator[Found]:
         """Give what was found of one harness so far."""

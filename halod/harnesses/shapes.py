@@ -42,7 +42,7 @@ def _zed(entry: Entry) -> Entry | None:
 def _goose(entry: Entry) -> Entry | None:
     """Goose: built-in kinds are Goose's own; `inline_python` is code that stands in the file."""
     kind = entry.get("type")
-    if kind in _GOOSE_OWN:
+    if isinstance(kind, str) and kind in _GOOSE_OWN:
         return None
     if kind == "inline_python":
         return {
@@ -63,7 +63,8 @@ def _cline(entry: Entry) -> Entry | None:
 
 def _halo(entry: Entry) -> Entry | None:
     """Halo: `command` is the URL where `transport` is a remote one."""
-    if entry.get("transport") in _REMOTE:
+    kind = entry.get("transport")
+    if isinstance(kind, str) and kind in _REMOTE:
         return {**entry, "url": entry.get("command"), "command": None}
     return entry
 

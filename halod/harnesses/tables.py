@@ -62,15 +62,23 @@ class _Walk:
         """Add the entries of all tables; the file itself is one when no other table is present."""
         present = False
         for table in self.place.tables:
-            if table != "/" and not (present and self.place.first):
+            if table == "/[]":  # a list should stand here
+                self.found.wrong = bool(document)
+            elif table != "/" and not (present and self.place.first):
                 present = self.table(document, table) or present
         if present or "/" not in self.place.tables:
             return
         if self.place.single:
             self.single(document, stem)
             return
-        # Notes such as `$schema` stand beside the servers of a map without a wrapper.
-        bare = {key: value for key, value in document.items() if not (key.startswith("$") and _scalar(value))}
+        # Notes such as `$schema` stand beside the servers of a map without a wrapper, and so may a table that
+        # is null: to most readers that is as good as none.
+        tables = {table[1:] for table in self.place.tables}
+        bare = {
+            key: value
+            for key, value in document.items()
+            if not (key.startswith("$") and _scalar(value)) and not (key in tables and value is None)
+        }
         self.value(bare, "/", _NOTHING)
 
     def single(self, document: Mapping[str, object], stem: str) -> None:
@@ -83,13 +91,13 @@ class _Walk:
                 self.found.slots.append(Slot(name, value, "/", _NOTHING))
 
     def table(self, document: Mapping[str, object], table: str) -> bool:
-        """Add the entries at a pointer; say whether anything was there, be it empty."""
+        """Add the entries at a pointer; say whether anything but null was there, be it empty."""
         places: list[_Held] = [(document, _NOTHING)]
         for step in table.removesuffix("[]").removeprefix("/").split("/"):
             places = list(self.step(places, step))
         for value, parent in places:
             self.value(value, table, parent)
-        return bool(places)
+        return any(value is not None for value, _ in places)
 
     def step(self, places: list[_Held], step: str) -> Iterator[_Held]:
         for value, _ in places:
@@ -119,7 +127,7 @@ class _Walk:
         slots = self.found.slots
         for number, item in enumerate(items):
             if isinstance(item, dict) and item:
-                if "uses" in item:
+                if isinstance(item.get("uses"), str) and not self.is_entry(item):
                     continue
                 if "name" not in item and not self.is_entry(item):
                     slots += (Slot(str(name), entry, table, parent) for name, entry in item.items())

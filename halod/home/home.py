@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+import msgspec
+
 from halod.home.fault import Absent, Refused, fault
 from halod.home.match import Expander, Match
 from halod.home.read import Changed, File, Rules, read_file
@@ -101,21 +103,24 @@ class Home:
         roots = (anchor.root.fd for anchor in self._link_rules if anchor is not self._anchor)
         return self.fd, *roots
 
-    def read(self, path: str) -> File:
-        """Read one file; one that changes meanwhile is read once more. Raises Absent or Refused."""
-        try:
-            return self._read(path)
-        except Changed:
-            return self.reread(path)
+    def read(self, path: str, most: int | None = None) -> File:
+        """Read one file; one that changes meanwhile is read once more. Raises Absent or Refused.
 
-    def reread(self, path: str) -> File:
+        `most` lowers the size in bytes above which a file is too large, for this file.
+        """
+        try:
+            return self._read(path, most)
+        except Changed:
+            return self.reread(path, most)
+
+    def reread(self, path: str, most: int | None = None) -> File:
         """Read a file once, walking there anew. Raises Absent or Refused.
 
         For a file that did not parse and is `recent`, and for one that was blank (design 3.4 and 3.7).
         """
         self._walker.forget()
         try:
-            return self._read(path)
+            return self._read(path, most)
         except Changed:
             raise Refused("changed") from None
 
@@ -157,13 +162,15 @@ class Home:
     ) -> None:
         self.close()
 
-    def _read(self, path: str) -> File:
+    def _read(self, path: str, most: int | None) -> File:
         here, name, links = self._place(path)
         seen = _lstat(here, name)
         rules = self._rules
         if stat.S_ISLNK(seen.st_mode):
             here, name, seen = self._end_of_link(here, name, seen, links)
             rules = self._link_rules[here.anchor]
+        if most is not None and most < rules.max_bytes:
+            rules = msgspec.structs.replace(rules, max_bytes=most)
         return read_file(here.fd, name, seen, rules, self._now())
 
     def _place(self, path: str) -> tuple[Dir, str, int]:

@@ -22,6 +22,8 @@ from halod.home import Home
 from halod.launch import whatwg_host
 from halod.policy.model import Registry
 from halod.roles.answer import Answer, Gap, Row
+from halod.roles.effort import Effort
+from halod.roles.fit import fitted
 from halod.roles.worker import Job
 from halod.secrets_hint import secret_in_definition
 from halod.status import NAME_LIMIT, NotCovered, Reason, clean, file_part, hashed_name, is_host, server_name
@@ -67,17 +69,19 @@ def scan_home(home: Home, job: Job) -> Answer:
 def answer(reading: Reading, task: Task) -> Answer:
     """Put what a scan found into codes. Rows of project scope that differ only in the project are one row."""
     rows: dict[Row, int] = {}
+    effort = Effort()
     for found in reading.found:
-        row = _row(found, task)
+        row = _row(found, task, effort)
         rows[row] = rows.get(row, 0) + 1
-    return Answer(
+    whole = Answer(
         rows=tuple(_folded(rows)),
-        gaps=tuple([_gap(unread, task) for unread in reading.unread]),
+        gaps=tuple([_gap(unread, task, effort) for unread in reading.unread]),
         read=tuple([(file.location, _parts(file, task)) for file in reading.read]),
         files=reading.files,
         definitions=len(reading.found),
         not_covered=cast("tuple[NotCovered, ...]", tuple(sorted(reading.not_covered))),
     )
+    return fitted(whole)
 
 
 def _folded(rows: dict[Row, int]) -> list[Row]:
@@ -90,24 +94,32 @@ def _folded(rows: dict[Row, int]) -> list[Row]:
     return folded
 
 
-def _row(found: Found, task: Task) -> Row:
-    definition, verdict = _judged(found, task.judge)
+def _row(found: Found, task: Task, effort: Effort) -> Row:
+    looked = all(half is None or effort.definition(half) for half in (found.definition, found.other))
+    definition, verdict = _judged(found, task.judge) if looked else _unjudged(found)
     return Row(
         location=definition.file.location,
         parts=_parts(definition.file, task),
-        name=_name(definition.name, task),
+        name=_name(definition.name, task, effort),
         transport=definition.transport,
         host=verdict.host if definition.transport == "http" and is_host(verdict.host) else "",
         sha256=definition.sha256,
         scope=definition.scope,
         enabled=definition.enabled,
-        secret=_secret(definition),
+        secret=looked and _secret(definition),
         kind="inventory" if task.judge is None else verdict.kind,
         outcome=verdict.outcome,
         flags=tuple([flag for flag in verdict.flags if flag in FLAGS]),
         entry=verdict.entry,
         note=verdict.note,
     )
+
+
+def _unjudged(found: Found) -> tuple[Definition, Verdict]:
+    """Give what is said of a definition that is too long to be looked at: of two halves the command."""
+    halves = (found.definition, found.other or found.definition)
+    definition = next((half for half in halves if half.transport == "stdio"), found.definition)
+    return definition, Verdict(kind="unapproved", note="unidentifiable")
 
 
 def _judged(found: Found, judge: Judge | None) -> tuple[Definition, Verdict]:
@@ -136,7 +148,9 @@ def _secret(definition: Definition) -> bool:
         return False
 
 
-def _name(name: str, task: Task) -> str:
+def _name(name: str, task: Task, effort: Effort) -> str:
+    if not effort.name(name):
+        return hashed_name(name)
     if task.reveal:
         return clean(name, NAME_LIMIT)
     return hashed_name(name) if len(task.home) > 1 and task.home in name else server_name(name)
@@ -155,12 +169,12 @@ def _shown(component: str) -> str:
     return hashed_name(component) if text in {"", ".", ".."} else text
 
 
-def _gap(unread: Unread, task: Task) -> Gap:
+def _gap(unread: Unread, task: Task, effort: Effort) -> Gap:
     return Gap(
         location=unread.file.location,
         parts=_parts(unread.file, task),
         reason=cast("Reason", unread.reason),
-        server=_name(unread.server, task) if unread.server is not None else "",
+        server=_name(unread.server, task, effort) if unread.server is not None else "",
         line=unread.line,
         column=unread.column,
         errno=unread.errno,

@@ -23,7 +23,7 @@ class MemoryHome:
         self.opened: dict[str, int] = {}
         self._expander = Expander(self._listing, self.exists)
 
-    def read(self, path):
+    def read(self, path, most=None):
         content = self.files.get(path)
         if content is None:
             raise Absent

@@ -487,7 +487,7 @@ def test_a_flood_of_entries_is_cut_and_told(monkeypatch):
     """A hostile file cannot spend the scan: what is beyond the limit is named as not read."""
     from halod.harnesses import scan
 
-    monkeypatch.setattr(scan, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(scan, "FILE_ENTRIES", 3)
     servers = {str(number): {"command": "/opt/x"} for number in range(5)}
     reading = read({CURSOR: json.dumps({"mcpServers": servers})})
 

@@ -49,7 +49,7 @@ def decode(
     Raises:
         Malformed: the content does not parse, with line and column where known.
         TooLarge: a Malformed for a text that would take its decoder too long (TOML, YAML, JSON5, XML:
-            megabytes).
+            megabytes; JSON: 16 MiB of what is wanted).
         KeyError: an unknown format, which is a fault of the caller.
     """
     decoder = _OTHERS.get(format) or (None if format in _JSON else _OTHERS[format])
@@ -62,7 +62,7 @@ def decode(
         fault = Malformed(1, 1)
     except Malformed as error:
         fault = type(error)(error.line, error.column)
-    except (RecursionError, MemoryError):
+    except (RecursionError, MemoryError, ValueError):
         fault = Malformed()
     raise fault
 

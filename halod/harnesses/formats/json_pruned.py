@@ -19,7 +19,8 @@ from typing import Any, Final
 
 import msgspec
 
-from halod.harnesses.formats.base import BOM, Malformed, position
+from halod.harnesses.formats.base import BOM, Malformed, TooLarge, position
+from halod.harnesses.formats.blanker import blank
 from halod.harnesses.formats.json_whole import TOLERANT_BYTES, decode_whole, parse, requote
 from halod.harnesses.formats.pointers import Wanted, wanted
 
@@ -27,6 +28,7 @@ _AT: Final = re.compile(r"\(byte (\d+)\)$")
 _BLANKS: Final = b" \t\r\n"
 _SAFE_CUT: Final = re.compile(rb"[^\\u]")
 _CHUNK: Final = 1 << 20
+WANTED_BYTES: Final = 16 << 20  # of all wanted parts: two seconds, and half a gigabyte of numbers at worst
 # Bytes to stand for a backslash: DEL is in hardly any text; the others may be missing from a file that has
 # it.
 _MARKERS: Final = b"\x7f`^~|$%@"
@@ -54,6 +56,7 @@ class Plan:
         """Decode the wanted parts of a file.
 
         Raises:
+            TooLarge: the wanted parts together have more than 16 MiB.
             Malformed: the file does not parse.
         """
         return _Reading(self, data).decode()
@@ -83,10 +86,12 @@ def _writable(data: bytes | bytearray) -> bytearray:
 class _Reading:
     """One file on its way through the plan: the buffer as it stands and the byte that marks backslashes."""
 
-    __slots__ = ("bom", "data", "marker", "plan")
+    __slots__ = ("bom", "data", "marker", "plan", "room", "tolerant")
 
-    def __init__(self, plan_: Plan, data: bytes | bytearray) -> None:
+    def __init__(self, plan_: Plan, data: bytes | bytearray, *, tolerant: bool = True) -> None:
         self.plan = plan_
+        self.tolerant = tolerant
+        self.room = WANTED_BYTES
         self.marker = b""
         self.bom = data.startswith(BOM)
         if self.bom:  # as blanks, because cutting them off would copy the buffer
@@ -108,9 +113,18 @@ class _Reading:
                 except RecursionError:
                     break
         else:
-            if len(self.data) <= TOLERANT_BYTES:
-                return decode_whole(self._unmasked(self.data[len(BOM) :] if self.bom else self.data))
+            if self.tolerant and len(self.data) <= TOLERANT_BYTES:
+                return self._tolerantly(self._unmasked(self.data[len(BOM) :] if self.bom else self.data))
         raise Malformed(line, column)
+
+    def _tolerantly(self, data: bytes | bytearray) -> object:
+        """Decode without comments and trailing commas; as a whole only where msgspec cannot read it at all."""
+        try:
+            return _Reading(self.plan, blank(data), tolerant=False).decode()
+        except TooLarge:
+            raise
+        except Malformed:
+            return decode_whole(data)
 
     def _position(self, message: str) -> tuple[int, int]:
         """Find the place in msgspec's message; a truncated file is wrong at its end."""
@@ -127,6 +141,8 @@ class _Reading:
 
     def _mask_surrogates(self, _message: str) -> bool:
         r"""Put the marker in place of the backslash of every `\ud` (and of `\\`, to tell them apart)."""
+        if not self.tolerant:
+            return False
         if b"\\ud" not in self.data and b"\\uD" not in self.data:
             return False
         marker = next((bytes([code]) for code in _MARKERS if self._is_free(code)), b"")
@@ -204,7 +220,16 @@ class _Reading:
 
     def _key(self, key: str) -> str:
         marker = self.marker.decode()
-        return requote(key, marker) if marker and marker in key else key
+        if not marker or marker not in key:
+            return key
+        try:
+            return requote(key, marker)
+        except ValueError:  # what the marker hid from msgspec is no escape at all; the message quotes it
+            pass
+        raise Malformed
 
     def _piece(self, raw: msgspec.Raw) -> object:
+        self.room -= len(memoryview(raw))
+        if self.room < 0:
+            raise TooLarge
         return parse(self._unmasked(bytes(raw)).decode("utf-8", "replace"))

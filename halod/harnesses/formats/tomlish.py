@@ -7,27 +7,35 @@ their ISO text. Invalid UTF-8, duplicate tables and keys, and integers of more t
 malformed.
 """
 
+import re
 from typing import Final
 
 import tomli
 
 from halod.harnesses.formats.base import Malformed, Number, TooLarge, strict_text
 
-BYTES: Final = 4 << 20  # about two seconds at worst
+BYTES: Final = 2 << 20  # about two seconds at worst
+# A key of many parts costs their square for each line that has it; people write up to five.
+_DEEP: Final = re.compile(
+    r"""(?:^|[\[{,])[ \t]*+(?:(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){64}""", re.MULTILINE
+)
 
 
 def decode_toml(data: bytes | bytearray) -> object:
     """Decode a TOML file.
 
     Raises:
-        TooLarge: more than 4 MiB.
+        TooLarge: more than 2 MiB, or a key of more than 64 parts.
         Malformed: it does not parse or is nested too deep.
     """
     if len(data) > BYTES:
         raise TooLarge
     line = column = 0
+    text = strict_text(data)
+    if _DEEP.search(text) is not None:
+        raise TooLarge
     try:
-        return _plain(tomli.loads(strict_text(data), parse_float=Number))
+        return _plain(tomli.loads(text, parse_float=Number))
     except tomli.TOMLDecodeError as error:
         line, column = error.lineno, error.colno
     except (ValueError, RecursionError):

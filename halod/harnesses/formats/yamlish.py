@@ -27,7 +27,7 @@ _Event: TypeAlias = Any  # start_mark; anchor and tag of nodes; value and implic
 DEPTH: Final = 400
 _FAST: Final = bool(yaml.__with_libyaml__)
 _PARSER: Final = yaml.CSafeLoader if _FAST else yaml.SafeLoader
-BYTES: Final = 4 << 20 if _FAST else 256 << 10  # a second or two either way
+BYTES: Final = 2 << 20 if _FAST else 256 << 10  # a second or two either way
 
 _NULL: Final = frozenset(["", "~", "null", "Null", "NULL"])
 _BOOL: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -59,7 +59,7 @@ def decode_yaml(data: bytes | bytearray, version: str = "1.2") -> object:
     """Decode a YAML file of the given version (`"1.1"` or `"1.2"`); {} for one without content.
 
     Raises:
-        TooLarge: more than 4 MiB (256 KiB without libyaml).
+        TooLarge: more than 2 MiB (256 KiB without libyaml).
         Malformed: it does not parse, is nested deeper than 400 levels, or uses what is refused.
     """
     if len(data) > BYTES:
