@@ -59,6 +59,11 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     type, so that an entry whose type lacks its half is no server. `disabled` and `enabled` are the keys that
     the harness honours, "" for none. An entry that holds nothing but `toggles` switches a server that is
     defined elsewhere.
+
+    `ordered` says that the harness is known to take the first of several URL keys; otherwise each URL is judged.
+    `nullish`: a key that is there decides, be it empty (`a ?? b`). `appended`: `args` count behind a command
+    that is a list. `folded`: keys have no case (Go). `substitutes`: a shell expands the values, so that `$(...)` in
+    one runs a program.
     """
 
     command: tuple[str, ...] = ("command",)
@@ -77,6 +82,11 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     disabled: str = ""
     enabled: str = ""
     toggles: frozenset[str] = frozenset()
+    ordered: bool = False
+    nullish: bool = False
+    appended: bool = False
+    folded: bool = False
+    substitutes: bool = False
     shape: Shape = "plain"
 
 

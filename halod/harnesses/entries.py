@@ -37,6 +37,8 @@ class Origin:
 
 _JSON_NUMBER: Final = (int, float)
 _ABSENT: Final[tuple[object, ...]] = (None, "")
+_PAIR: Final = 2
+_GIVEN_TWICE: Final = frozenset({"command", "url", "args", "env", "cwd"})
 
 
 def read_entry(name: str, entry: object, origin: Origin) -> Found | None:
@@ -48,22 +50,69 @@ def read_entry(name: str, entry: object, origin: Origin) -> Found | None:
     if not isinstance(entry, dict):
         raise Unusable
     dialect = origin.dialect
+    if dialect.folded:
+        entry = _folded(entry, dialect)
     if entry and dialect.toggles.issuperset(entry):
         return None
     shaped = SHAPES[dialect.shape](entry)
     if shaped is None:
         return None
-    halves = _halves(shaped, dialect)
-    enabled = _enabled(shaped, dialect)
-    made = [(_stdio if half == "stdio" else _http)(name, shaped, origin, enabled=enabled) for half in halves]
+    if shaped is not entry and dialect.shape == "cline" and _GIVEN_TWICE.intersection(entry):
+        raise Unusable  # a server beside its own `transport`: which of them counts is not known
+    made = []
+    for half in _halves(shaped, dialect):
+        if half == "stdio":
+            made.append(_stdio(name, shaped, origin))
+        else:
+            made += [_http(name, shaped, origin, url) for url in _urls(shaped, dialect)]
+    if len(made) > _PAIR:
+        raise Unusable
     return Found(made[0], made[1] if len(made) > 1 else None)
+
+
+def _folded(entry: Mapping[str, object], dialect: Dialect) -> dict[str, object]:
+    """Spell the keys as the dialect does. Of two spellings of one key Go takes the last, or merges maps."""
+    names = (*dialect.command, dialect.args, *dialect.env, *dialect.urls, *dialect.types, dialect.disabled)
+    known = {name.casefold(): name for name in names}
+    folded: dict[str, object] = {}
+    for key, value in entry.items():
+        name = known.get(key.casefold(), key)
+        before = folded.get(name)
+        if name not in folded:
+            folded[name] = value
+        elif isinstance(before, dict) and isinstance(value, dict):
+            folded[name] = {**before, **value}
+        elif before != value:
+            raise Unusable  # which is the last depends on how the files are merged
+    return folded
+
+
+def _pick(entry: Mapping[str, object], keys: Sequence[str], dialect: Dialect) -> object:
+    """Give the value of the first key that has one; None for none."""
+    for key in keys:
+        value = entry.get(key)
+        if _given(value) or (dialect.nullish and value is not None):
+            return value if _given(value) else None
+    return None
+
+
+def _urls(entry: Mapping[str, object], dialect: Dialect) -> Sequence[object]:
+    """Give the URL that the harness takes; all of them where the order of the keys is not known."""
+    if dialect.ordered or dialect.nullish:
+        return (_pick(entry, dialect.urls, dialect),)
+    found: list[object] = []
+    for key in dialect.urls:
+        value = entry.get(key)
+        if _given(value) and value not in found:
+            found.append(value)
+    return found
 
 
 def _halves(entry: Mapping[str, object], dialect: Dialect) -> Sequence[str]:
     """Say which half of the entry is the definition; the command first where both are judged."""
     kind = _kind(entry, dialect)
-    command = any(_given(entry.get(key)) for key in dialect.command)
-    url = any(_given(entry.get(key)) for key in dialect.urls)
+    command = _pick(entry, dialect.command, dialect) is not None
+    url = _pick(entry, dialect.urls, dialect) is not None
     if command and url:
         return _both(kind, dialect)
     if not (command or url):
@@ -115,16 +164,18 @@ def _given(value: object) -> bool:
     return value not in _ABSENT and value != []
 
 
-def _stdio(name: str, entry: Mapping[str, object], origin: Origin, *, enabled: bool) -> Definition:
+def _stdio(name: str, entry: Mapping[str, object], origin: Origin) -> Definition:
     dialect = origin.dialect
-    value = next(entry[key] for key in dialect.command if _given(entry.get(key)))
+    value = _pick(entry, dialect.command, dialect)
     if isinstance(value, list) and dialect.array:
         command, *args = _words(value)
+        if dialect.appended:
+            args += _args(entry.get(dialect.args), split=dialect.split)
     elif type(value) is str:
         command, args = _word(value), _args(entry.get(dialect.args), split=dialect.split)
     else:
         raise Unusable
-    found = features(entry)
+    found = features(entry, substitutes=dialect.substitutes)
     return Definition(
         harness=origin.harness,
         file=origin.file,
@@ -136,13 +187,12 @@ def _stdio(name: str, entry: Mapping[str, object], origin: Origin, *, enabled: b
         env=_environment(entry, dialect),
         cwd=_first_text(entry, dialect.cwd),
         features=found | {"inline-code"} if entry.get(INLINE) else found,
-        enabled=enabled,
+        enabled=_enabled(entry, dialect),
     )
 
 
-def _http(name: str, entry: Mapping[str, object], origin: Origin, *, enabled: bool) -> Definition:
+def _http(name: str, entry: Mapping[str, object], origin: Origin, url: object) -> Definition:
     """Make the remote half; a command, its environment and its directory have no part in it."""
-    url = next(entry[key] for key in origin.dialect.urls if _given(entry.get(key)))
     if type(url) is not str or "\0" in url:
         raise Unusable
     return Definition(
@@ -152,8 +202,8 @@ def _http(name: str, entry: Mapping[str, object], origin: Origin, *, enabled: bo
         scope=origin.scope,
         transport="http",
         url=url,
-        features=features(entry),
-        enabled=enabled,
+        features=features(entry, substitutes=origin.dialect.substitutes),
+        enabled=_enabled(entry, origin.dialect),
     )
 
 

@@ -18,8 +18,14 @@ _NO_ENDPOINT: Final = frozenset({"tokens", "clientinformation", "discoverystate"
 _TLS_OTHER: Final = ("caBundlePath", "ca_bundle", "caCert", "proxy")
 
 
-def features(entry: Mapping[str, object]) -> frozenset[Feature]:
-    """Name the features of one entry; `entry` may hold more than the harness reads."""
+_SUBSTITUTION: Final = ("$(", "`")
+
+
+def features(entry: Mapping[str, object], *, substitutes: bool = False) -> frozenset[Feature]:
+    """Name the features of one entry; `entry` may hold more than the harness reads.
+
+    `substitutes` says that the harness gives every value to a shell to expand (Crush).
+    """
     found: set[Feature] = set()
     if entry.get("headersHelper"):
         found.add("headers-helper")
@@ -27,8 +33,8 @@ def features(entry: Mapping[str, object]) -> frozenset[Feature]:
         found.add("env-file")
     if entry.get("sandboxEnabled") is False:
         found.add("sandbox-off")
-    if _debugs(entry.get("dev")):
-        found.add("inline-code")
+    if _debugs(entry.get("dev")) or "__proto__" in entry or (substitutes and _substitutes(entry)):
+        found.add("inline-code")  # `__proto__`: JavaScript takes it for the keys that are missing
     if _tls_off(entry) or _tls_off(entry.get("requestOptions")) or _rerouted(entry.get("requestOptions")):
         found.add("tls-off")
     if any(_names_endpoint(entry.get(key)) for key in _AUTH_OBJECTS):
@@ -39,6 +45,17 @@ def features(entry: Mapping[str, object]) -> frozenset[Feature]:
 def _debugs(dev: object) -> bool:
     """VS Code's `dev.debug` names a debugger, with a path of its own, that starts the server."""
     return isinstance(dev, dict) and bool(dev.get("debug"))
+
+
+def _substitutes(entry: object) -> bool:
+    """Say whether any text of the entry holds a command substitution."""
+    pending = [entry]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str) and any(sign in value for sign in _SUBSTITUTION):
+            return True
+        pending += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return False
 
 
 def _tls_off(value: object) -> bool:

@@ -143,7 +143,7 @@ CODEX = Harness(
 GEMINI_CLI = Harness(
     id="gemini-cli",
     name="Gemini CLI",
-    dialect=Dialect(urls=("httpUrl", "url", "tcp"), both="url"),
+    dialect=Dialect(urls=("httpUrl", "url", "tcp"), both="url", ordered=True),
     places=(
         Place(
             path="~/.gemini/settings.json",
@@ -319,7 +319,7 @@ KILO_CODE = Harness(
 QWEN_CODE = Harness(
     id="qwen-code",
     name="Qwen Code",
-    dialect=Dialect(urls=("httpUrl", "url"), types=(), both="url"),
+    dialect=Dialect(urls=("httpUrl", "url"), types=(), both="url", ordered=True),
     places=(
         Place(path="~/.qwen/settings.json", format="jsonc", also=("/mcp/allowed", "/mcp/excluded")),
         Place(

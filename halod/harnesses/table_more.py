@@ -88,11 +88,15 @@ FACTORY_DROID = Harness(
 CRUSH = Harness(
     id="crush",
     name="Crush",
-    dialect=Dialect(disabled="disabled"),
+    # Go's JSON does not tell cases apart, and a shell expands every value (harnesses.md 25).
+    dialect=Dialect(disabled="disabled", folded=True, substitutes=True),
     places=(
         # A script: never run, never guessed at (design 4).
         Place(path="~/.config/crush/crushrc", format="opaque", tables=(), reader="opaque"),
-        Place(path="~/.config/crush/crush.json", tables=("/mcp",)),
+        Place(
+            path="~/.config/crush/crush.json",
+            tables=("/mcp", "/MCP", "/Mcp", "/mCp", "/mcP", "/MCp", "/McP", "/mCP"),
+        ),
     ),
 )
 
@@ -122,6 +126,7 @@ OPENCLAW = Harness(
                 types=(),
                 both="url",
                 array=True,
+                nullish=True,
             ),
         ),
     ),
@@ -194,7 +199,8 @@ PART_3 = (
     Harness(
         id="mistral-vibe",
         name="Mistral Vibe",
-        dialect=Dialect(types=("transport", "type"), array=True),
+        # Its argv is the list or the line of `command`, then `args`.
+        dialect=Dialect(types=("transport", "type"), array=True, appended=True),
         places=(
             Place(path="~/.vibe/config.toml", format="toml", tables=("/mcp_servers[]",), confidence="C"),
         ),

@@ -271,6 +271,108 @@ def test_halo_keeps_the_url_in_the_command(value, want):
     assert launches(entry(value, Dialect(types=("transport",), shape="halo"))) == want
 
 
+OTHER = "https://other.example.com/"
+CRUSH = Dialect(folded=True, substitutes=True)
+MCPORTER = Dialect(
+    command=("command", "executable"), urls=("baseUrl", "url"), both="url", array=True, nullish=True
+)
+
+
+def test_two_urls_whose_order_is_not_known():
+    """One of them would hide the other: both are judged; with a command beside them nothing can be told."""
+    dialect = Dialect(urls=("serverUrl", "url"))
+    found = entry({"serverUrl": URL, "url": OTHER}, dialect)
+    assert (found.definition.url, found.other and found.other.url) == (URL, OTHER)
+    assert entry({"serverUrl": URL, "url": URL}, dialect).other is None
+    assert entry({"serverUrl": "", "url": URL}, dialect).other is None
+    assert (
+        entry({"serverUrl": URL, "url": OTHER}, Dialect(urls=("serverUrl", "url"), ordered=True)).other
+        is None
+    )
+    with pytest.raises(Unusable):
+        entry({"serverUrl": URL, "url": OTHER, "command": "npx"}, dialect)
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        ({"baseUrl": "", "url": URL, "command": "evil"}, ["evil"]),
+        ({"baseUrl": None, "url": URL, "command": "evil"}, URL),
+        ({"baseUrl": OTHER, "url": URL}, OTHER),
+        ({"command": None, "executable": "npx", "args": ["x"]}, ["npx", "x"]),
+        ({"command": ["npx", "x"], "args": ["y"]}, ["npx", "x"]),
+    ],
+)
+def test_an_empty_key_that_decides(value, want):
+    """The first key that is there counts for mcporter: an empty `baseUrl` leaves the command (its config-normalize)."""
+    assert launches(entry(value, MCPORTER)) == want
+
+
+@pytest.mark.parametrize("value", [{"baseUrl": "", "url": URL}, {"command": "", "executable": "npx"}])
+def test_an_empty_key_that_leaves_nothing(value):
+    """There is nothing to start then, and no other key stands in."""
+    with pytest.raises(Unusable):
+        entry(value, MCPORTER)
+
+
+def test_arguments_behind_a_list():
+    """Mistral Vibe appends `args` to a command that is a list; the others do not look at them."""
+    value = {"command": ["npm", "exec", "x@1.0.0"], "args": ["--registry=https://evil.example/"]}
+    vibe = Dialect(array=True, appended=True)
+    assert launches(entry(value, vibe)) == ["npm", "exec", "x@1.0.0", "--registry=https://evil.example/"]
+    assert launches(entry(value, Dialect(array=True))) == ["npm", "exec", "x@1.0.0"]
+
+
+def test_keys_without_case():
+    """Go takes `ENV` for `env`; of two spellings maps are merged, and anything else is too much."""
+    value = {
+        "Command": "npx",
+        "arg\u017f": ["x"],
+        "env": {"A": "1"},
+        "ENV": {"NODE_OPTIONS": "2"},
+        "Disabled": True,
+    }
+    one = entry(value, Dialect(folded=True, disabled="disabled")).definition
+    assert (one.command, one.args, one.enabled) == ("npx", ("x",), False)
+    assert list(one.env) == [("A", "1"), ("NODE_OPTIONS", "2")]
+    assert launches(entry({"command": "npx", "COMMAND": "npx"}, CRUSH)) == ["npx"]
+    for bad in ({"command": "npx", "COMMAND": "evil"}, {"command": "npx", "args": ["x"], "Args": ["y"]}):
+        with pytest.raises(Unusable):
+            entry(bad, CRUSH)
+    assert list(entry(value | {"command": "npx"}, PLAIN).definition.env) == [("A", "1")]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"command": "npx", "args": ["x@1.0.0", "$(evil)"]},
+        {"command": "npx", "env": {"TOKEN": "`evil`"}},
+        {"command": "npx", "env": {"TOKEN": "${X:-$(evil)}"}},
+        {"url": URL, "headers": {"A": "Bearer $(evil)"}},
+        {"url": URL, "Headers": {"A": ["$(evil)"]}},
+    ],
+)
+def test_values_that_run_a_program(value):
+    """Crush gives every value to a shell: a substitution is code that stands in the entry."""
+    assert entry(value, CRUSH).definition.features == {"inline-code"}
+    assert entry(value, PLAIN).definition.features == frozenset()
+
+
+def test_keys_behind_the_prototype():
+    """`__proto__` gives a JavaScript object the keys it lacks: an environment that no one sees."""
+    value = {"command": "npx", "args": ["x"], "__proto__": {"env": {"NODE_OPTIONS": "--require=/x"}}}
+    assert entry(value).definition.features == {"inline-code"}
+
+
+@pytest.mark.parametrize("key", ["command", "url", "args", "env", "cwd"])
+def test_a_server_beside_its_transport(key):
+    """Cline's nested form beside the flat one: either could be what runs."""
+    nested = {"transport": {"type": "stdio", "command": "npx", "args": ["x"], "env": {}}, "disabled": False}
+    assert launches(entry(nested, Dialect(shape="cline"))) == ["npx", "x"]
+    with pytest.raises(Unusable):
+        entry(nested | {key: "x"}, Dialect(shape="cline"))
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.text(max_size=4) | st.builds(Number, st.sampled_from(["0", "1.50", "1e3"])),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
