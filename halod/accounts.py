@@ -113,7 +113,7 @@ def of_directory(path: str, database: Database = _SYSTEM) -> Account:
     """
     status = _directory(path)
     if status is None:
-        raise UsageError("--home: no such directory")
+        raise UsageError("--home: there is no directory of this name")
     entry = database.by_uid(status.st_uid)
     return Account(
         name=str(status.st_uid) if entry is None else entry.pw_name,

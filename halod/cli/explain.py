@@ -10,11 +10,11 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
+from halod.cli import registry as scoped
 from halod.cli.colour import Paint, escape, wanted, width, wrap
 from halod.cli.table import meanings
 from halod.definition import Definition, FileRef
@@ -24,9 +24,7 @@ from halod.errors import UsageError
 from halod.launch import identify
 from halod.launch.model import INFORMATIONAL, Launch, Nested
 from halod.launch.urls import canonical_url, parse_url, whatwg_host
-from halod.policy.load import load
 from halod.policy.model import Registry
-from halod.policy.scope import check_device, scope
 from halod.secrets_hint import secret_in_definition
 
 NAME: Final = "explain"
@@ -154,10 +152,7 @@ def _registry(args: argparse.Namespace) -> Registry | None:
         if args.ring or args.unit:
             raise UsageError("--ring and --unit need --policy")
         return None
-    policy = load(args.policy)
-    for problem in check_device(policy, args.ring, args.unit):
-        sys.stderr.write(f"halod: {escape(problem)}\n")
-    return scope(policy, args.ring, args.unit, datetime.now(tz=UTC).date())
+    return scoped.registry(args.policy, args.ring, args.unit)[1]
 
 
 def _view(

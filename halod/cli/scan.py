@@ -134,18 +134,12 @@ def exit_code(status: "Status") -> int:
 
 def _policy(args: argparse.Namespace) -> "tuple[Policy | None, Registry | None]":
     if args.policy is None:
+        if args.ring or args.unit:
+            raise UsageError("--ring and --unit need --policy", advice="name the registry that knows them")
         return None, None
-    from halod.policy.load import load
-    from halod.policy.scope import check_device, scope
+    from halod.cli.registry import registry
 
-    policy = load(args.policy)
-    problems = check_device(policy, args.ring, args.unit)
-    if problems:
-        known = problems[0].endswith("?")  # it names what was meant
-        raise UsageError(
-            problems[0], advice="" if known else "give --ring and --unit as the policy names them"
-        )
-    return policy, scope(policy, args.ring, args.unit, datetime.now(UTC).date())
+    return registry(args.policy, args.ring, args.unit)
 
 
 def known_harnesses(names: list[str]) -> frozenset[str] | None:

@@ -44,7 +44,10 @@ _NUMBER = re.compile(
 
 # libyaml's words are about its own state machine; these are about the file. Checked in this order.
 _SYNTAX = (
-    ("found character that cannot start any token", "a value cannot start with this character; quote it"),
+    (
+        "found character that cannot start any token",
+        "no value starts with this (a tab? use spaces); quote it",
+    ),
     ("mapping values are not allowed", 'unexpected ":"; quote a text that contains ": "'),
     ("did not find expected ',' or ']'", 'expected "," or "]"'),
     ("did not find expected ',' or '}'", 'expected "," or "}"'),

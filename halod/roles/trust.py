@@ -55,13 +55,22 @@ def demand(paths: Iterable[str]) -> None:
     """
     if os.geteuid() != 0:
         return
-    problems = check([*own_paths(), *paths])
-    if problems:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    named = check(paths)
+    if named:
         raise EnvironmentFault(
-            f"refusing to run as root: {problems[0]}{more}",
+            f"refusing to run as root: {_first(named)}",
+            advice="give it to root and to nobody else to write: chown root it, chmod go-w it",
+        )
+    own = check(own_paths())
+    if own:
+        raise EnvironmentFault(
+            f"refusing to run as root: {_first(own)}",
             advice="install halod where only root can write, for example with the system's package",
         )
+
+
+def _first(problems: list[str]) -> str:
+    return problems[0] + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else "")
 
 
 def _walk(

@@ -108,7 +108,7 @@ def test_what_is_no_directory_is_a_usage_error_that_does_not_quote_it(tmp_path, 
     (tmp_path / "file").write_text("x")
     with pytest.raises(UsageError) as raised:
         accounts.of_directory(str(tmp_path / name), Names())
-    assert name not in raised.value.message.replace("no such directory", "")
+    assert name not in raised.value.message.replace("there is no directory of this name", "")
 
 
 @needs_root

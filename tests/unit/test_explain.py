@@ -277,7 +277,7 @@ def test_wrong_usage_is_exit_2_in_one_line(explain, words):
 
 
 def test_a_ring_that_the_policy_does_not_have_is_said(explain, policy):
-    """It matches nothing, and a person should know."""
+    """As in a scan: a wrong ring is a wrong command line, not a verdict."""
     code, _, err = explain("--policy", policy, "--ring", "rng0", "https://beta.internal.acme.example/mcp")
-    assert code == 1
+    assert code == 2
     assert "unknown ring" in err

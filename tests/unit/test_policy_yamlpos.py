@@ -116,8 +116,8 @@ def test_what_is_refused_and_where(data: bytes, expected: list[str]):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a: `x`", "1:4: not valid YAML: a value cannot start with this character; quote it"),
-        ("a:\n\t- b", "2:1: not valid YAML: a value cannot start with this character; quote it"),
+        ("a: `x`", "1:4: not valid YAML: no value starts with this (a tab? use spaces); quote it"),
+        ("a:\n\t- b", "2:1: not valid YAML: no value starts with this (a tab? use spaces); quote it"),
         ("a: b: c", '1:5: not valid YAML: unexpected ":"; quote a text that contains ": "'),
         ("[a", '2:1: not valid YAML: expected "," or "]"'),
         ("{a: 1, b", '2:1: not valid YAML: expected "," or "}"'),

@@ -175,3 +175,17 @@ def test_root_starts_when_nothing_is_wrong(place, monkeypatch):
     with pytest.raises(EnvironmentFault) as raised:
         trust.demand([put(place, "token", mode=0o606)])
     assert "more)" not in raised.value.message
+
+
+@needs_root
+def test_a_file_that_others_own_is_told_from_an_installation_that_they_own(tmp_path):
+    """Who names a policy of somebody else's is told to mend that file, not to install halod anew."""
+    policy = tmp_path / "halos.yaml"
+    policy.write_text("org: acme\n")
+    os.chown(policy, 12345, 12345)
+
+    with pytest.raises(EnvironmentFault) as raised:
+        trust.demand([str(policy)])
+
+    assert "halos.yaml is owned by uid 12345" in raised.value.message
+    assert raised.value.advice.startswith("give it to root")
