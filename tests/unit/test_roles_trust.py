@@ -177,15 +177,12 @@ def test_root_starts_when_nothing_is_wrong(place, monkeypatch):
     assert "more)" not in raised.value.message
 
 
-@needs_root
-def test_a_file_that_others_own_is_told_from_an_installation_that_they_own(tmp_path):
+def test_a_file_that_others_own_is_told_from_an_installation_that_they_own(place):
     """Who names a policy of somebody else's is told to mend that file, not to install halod anew."""
-    policy = tmp_path / "halos.yaml"
-    policy.write_text("org: acme\n")
-    os.chown(policy, 12345, 12345)
+    policy = put(place, "halos.yaml", uid=NOBODY)
 
     with pytest.raises(EnvironmentFault) as raised:
-        trust.demand([str(policy)])
+        trust.demand([policy])
 
-    assert "halos.yaml is owned by uid 12345" in raised.value.message
+    assert f"halos.yaml is owned by uid {NOBODY}" in raised.value.message
     assert raised.value.advice.startswith("give it to root")
