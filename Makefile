@@ -2,6 +2,8 @@
 # make test   set up, then everything that CI runs
 # make bench  figures beside their floors and budgets
 # make dist   wheel, sdist, self-contained build, .deb, .rpm and bill of materials, into dist/
+# make fuzz  every fuzz target under atheris, two at a time, for MINUTES (30)
+# make launch-check  what the real launchers run, against what is approved
 # make lock   write requirements/*.txt anew
 #
 # Two environments: .venv is what an endpoint has (no test tool, no click, no rich: docs/adr/0003), .venv-dev has the tools.
@@ -11,10 +13,12 @@ PYTHON ?= python3
 BIN    := .venv/bin
 DEV    := .venv-dev/bin
 DIST   := .venv-dist/bin
+FUZZ   := .venv-fuzz/bin
+MINUTES ?= 30
 JOBS   ?= 2
 PIP    := -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup dev dist-env dist verify-dist run test lint types contracts unit coverage cases bench lock clean
+.PHONY: setup dev dist-env dist verify-dist run test lint types contracts unit coverage cases bench fuzz launch-check lock clean
 
 setup: .venv/.ready
 dev: .venv-dev/.ready
@@ -35,6 +39,11 @@ dist-env: .venv-dist/.ready
 .venv-dist/.ready: requirements/dist.txt
 	$(PYTHON) -m venv .venv-dist
 	$(DIST)/python $(PIP) install --require-hashes -r requirements/dist.txt
+	@touch $@
+
+.venv-fuzz/.ready: requirements/fuzz.txt
+	$(PYTHON) -m venv .venv-fuzz
+	$(FUZZ)/python $(PIP) install --require-hashes -r requirements/fuzz.txt
 	@touch $@
 
 run: setup
@@ -67,6 +76,12 @@ cases: setup
 bench: setup
 	$(BIN)/python tests/bench/run.py
 
+fuzz: .venv-fuzz/.ready
+	$(FUZZ)/python -m tests.fuzz.run --minutes $(MINUTES)
+
+launch-check: dev
+	$(DEV)/python -m tests.launchcheck.run
+
 dist: dist-env
 	$(DIST)/python packaging/build.py
 
@@ -74,10 +89,10 @@ verify-dist: dist-env
 	$(DIST)/python tools/verify_dist.py
 
 lock: dev
-	for set in base build dist dev; do \
-	  case $$set in base) what=pyproject.toml;; build) what="--group build";; dist) what="pyproject.toml --group dist --group build";; dev) what="pyproject.toml --group dev --group build";; esac; \
+	for set in base build dist fuzz dev; do \
+	  case $$set in base) what=pyproject.toml;; build) what="--group build";; dist) what="pyproject.toml --group dist --group build";; fuzz) what="pyproject.toml --group fuzz";; dev) what="pyproject.toml --group dev --group build";; esac; \
 	  $(DEV)/uv pip compile -q $$what --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/$$set.txt; \
 	done
 
 clean:
-	rm -rf .venv .venv-dev .venv-dist build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-dev .venv-dist .venv-fuzz build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
