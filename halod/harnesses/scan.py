@@ -21,8 +21,8 @@ from halod.home import Absent, File, Home, Refused
 BLANK_WAIT = 0.1  # seconds: a file of zero bytes may be in the middle of being written (design 3.7)
 # A hostile file cannot spend a worker's time, nor the room of the other files: what is beyond is told.
 MAX_ENTRIES = 20_000  # definitions and broken entries of one home
-FILE_ENTRIES = 5_000  # of one table's worth of them
-RESERVED = 50  # that each file may have after others took all of a home's, up to twice as many
+FILE_ENTRIES = 12_000  # of one table
+RESERVED = 200  # that each file may have after others took all of a home's, up to twice as many
 MAX_BYTES = 512 << 20  # of all files of one home
 SMALL_BYTES = 64 << 10  # a file of this size is read though others used up what all may take
 HELD_BYTES = 160 << 20  # between reading and decoding, when a file is opened before its turn

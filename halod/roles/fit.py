@@ -102,7 +102,9 @@ def _cut(files: Collection[_File], room: int) -> list[_File]:
         if one.size <= share:
             kept.append(one)
             room -= one.size
-    return [*kept, folder] if len(kept) < len(files) else kept
+    if len(kept) < len(files) and folder.gaps[0] not in (gap for one in kept for gap in one.gaps):
+        kept.append(folder)
+    return kept
 
 
 def _fitting(items: Iterable[_Item], room: int) -> list[_Item]:

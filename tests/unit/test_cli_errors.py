@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a command ends: one line, an exit code, and no text of a fault."""
 
+import json
 import os
 import subprocess
 import sys
@@ -153,3 +154,53 @@ def test_nothing_is_said_when_stderr_is_closed(monkeypatch):
 
     monkeypatch.setattr(sys, "stderr", Closed())
     assert ends(raising(UsageError("x"))) == 2
+
+
+@pytest.mark.parametrize("closed", [(1,), (0, 1), (0, 1, 2)])
+def test_a_closed_stdout_is_an_error_and_no_finding(closed):
+    """Exit code 1 means findings: a scan that could not print says 2, in one line."""
+    redirect = " ".join(f"{number}>&-" for number in closed)
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m halod scan --format json {redirect}', sys.executable],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    said = done.stderr.decode()
+    assert said.startswith("halod: error: stdout is closed") if 2 not in closed else not said
+    assert said.count("\n") <= 1
+
+
+def test_closed_stdin_and_stderr_cost_nothing(tmp_path):
+    """Pipes of workers do not take the numbers of closed streams."""
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            'exec "$0" -m halod scan --home "$1" --format json 0<&- 2>&-',
+            sys.executable,
+            str(tmp_path),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["skipped"] == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full is Linux's")
+@pytest.mark.parametrize("words", [["--help"], ["scan", "--format", "json", "--home", "."]])
+def test_a_full_disk_is_told(words):
+    """What could not be written is no fault of halod's, and no finding."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "halod", *words],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"halod: error: the output could not be written (ENOSPC)\n"
