@@ -39,7 +39,7 @@ APPROVED = [
     ["npx", "-y", NPM], ["npx", NPM, "--x"], ["npm", "exec", "-y", NPM, "--", "--x"], ["npm", "x", "--", NPM],
     ["pnpm", "dlx", NPM], ["pnpx", NPM], ["yarn", "dlx", "-q", NPM], ["bunx", "--bun", NPM], ["bun", "x", NPM],
     ["deno", "run", "-A", f"npm:{NPM}"], ["deno", "x", "-y", f"npm:{NPM}"],
-    ["uvx", "-q", PYPI], ["uvx", "--from", "acme-tool==1.2.0", "acme-tool", "x"], ["uv", "tool", "run", "acme_tool==1.2"],
+    ["uvx", "-q", PYPI], ["uvx", "--from", "acme-tool==1.2.0", "acme-tool", "x"], ["uv", "tool", "run", "acme-tool==1.2"],
     ["pipx", "run", "acme-tool==1.2.0", "x"], ["docker", "run", "-i", "--rm", IMAGE],
     ["docker", "run", "-i", "--rm", "-e", "TOKEN", "--name", "x", IMAGE], ["podman", "run", "-i", IMAGE],
     ["dnx", "Acme.Tool@1.2.0", "--yes", "--", "x"], ["dotnet", "tool", "exec", "acme.tool@1.2"], HOUSE,

@@ -82,11 +82,14 @@ _UV = (
     r"(\0(-[qvn]+|--quiet|--verbose|--no-cache|--isolated|--refresh|--offline|--no-progress|--no-config|--no-env-file"
     rf"|--color[=\0](auto|always|never)|(-[qvn]*p[=]?\0?|--python[=\0]){_PYTHON}))*(\0--)?"
 )
-_DOCKER = (
-    r"(\0(-[itq]+|--interactive|--tty|--rm|--init|--quiet|--read-only|(--(rm|init|tty|interactive|quiet|read-only)|-[itq]+)=(true|false|1|0|t|f|T|F|TRUE|FALSE|True|False)"
-    r"|(--(name|platform|pull|label|hostname|memory|cpus|pids-limit|restart|stop-timeout|shm-size|publish))[=\0][^\0]*"
-    r"|--(network|net)[=\0](?!host(\0|$)|container|ns:)[^\0]*|-[itq]*[plmh]=?\0?[^\0]*|--env-file[=\0]/dev/null"
-    r"|(-[itq]*e=?\0?|--env[=\0])(?P<e>[^\0]*)))*(\0--)?"
+_TRUTH = "(=(true|false|1|0|t|f|T|F|TRUE|FALSE|True|False))?"
+_DOCKER_FLAG = re.compile(
+    rf"-[itq]+{_TRUTH}|--(interactive|tty|rm|init|quiet|read-only){_TRUTH}|--env-file=/dev/null"
+)
+_DOCKER_VALUE = re.compile(
+    r"--(?P<long>name|platform|pull|label|hostname|memory|cpus|pids-limit|restart|stop-timeout|shm-size|publish|network|net"
+    r"|env|env-file)(?P<equals>=.*)?|-[itq]*(?P<short>[plmhe])(?P<glued>.*)",
+    re.DOTALL,
 )
 _ANY = r"(\0.*)?"
 
@@ -107,7 +110,7 @@ def _rules(npm, pypi):
         "yarn": rf"\0dlx(\0-q|\0--registry={_MIRROR})*\0{re.escape(npm)}@(npm:)?[ \t\r\n\f\v]*=?v?1\.2\.0(\+[0-9A-Za-z.-]+)?[ \t\r\n\f\v]*",
         "bunx": rf"(\0(--bun|-y|--registry={_MIRROR}))*\0{pin}",
         "bun": rf"(\0(--bun|-y|--registry={_MIRROR}))*\0x(\0(--bun|-y|--registry={_MIRROR}))*\0{pin}",
-        "deno": rf"(\0(run|x))?(\0(-A|--allow-[a-z-]+(=[^\0]*)?|-q|-y))*\0npm:/?{pin}",
+        "deno": rf"(\0(run|x))?(\0(-A|--allow-[a-z-]*(=[^\0]*)?|-q|-y))*\0npm:/?{pin}",
         "uvx": rf"{_UV}(\0--from[=\0]{_pypi(pypi)}{_UV})?\0({_pypi(pypi)}|(?i:{'[-_.]+'.join(pypi.split('-'))}))",
         "uv": rf"{_UV}\0tool{_UV}\0run{_UV}(\0--from[=\0]{_pypi(pypi)}{_UV})?\0({_pypi(pypi)}|(?i:{'[-_.]+'.join(pypi.split('-'))}))",
         "pipx": rf"\0run\0{_pypi(pypi)}",
@@ -163,11 +166,37 @@ def _line(words, cwd, depth):
 
 
 def _container(tail):
-    found = re.fullmatch(rf"(\0container)?\0run{_DOCKER}\0{_IMAGE}", tail, re.DOTALL)
-    if found is None:
+    words = tail.split("\0")[1:]
+    words = words[words[:1] == ["container"] :]
+    if words[:1] != ["run"]:
         return False
-    keys = re.findall(r"\0(?:-[itq]*e=?\0?|--env[=\0])([^\0]*)", tail)
-    return all(harmless_key(*((*key.partition("=")[::2],) if "=" in key else (key, None))) for key in keys)
+    at = 1
+    while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        match = _DOCKER_VALUE.fullmatch(words[at])
+        at += 1
+        if match is None:
+            if _DOCKER_FLAG.fullmatch(words[at - 1]) is None:
+                return False
+            continue
+        value = match["equals"] if match["long"] else match["glued"]
+        if not value:
+            value, at = words[at] if at < len(words) else "", at + 1
+        if not _docker_value(match["long"] or match["short"], value.removeprefix("=")):
+            return False
+    rest = words[at + (words[at : at + 1] == ["--"]) :]
+    return len(rest) == 1 and re.fullmatch(_IMAGE, rest[0]) is not None
+
+
+def _docker_value(name, value):
+    """Say whether the value of an option of `docker run` changes nothing of what runs."""
+    if name in {"network", "net"}:
+        return re.match("host$|container|ns:", value) is None
+    if name == "env-file":
+        return value == "/dev/null"
+    if name in {"env", "e"}:
+        key, equals, text = value.partition("=")
+        return harmless_key(key, text if equals else None)
+    return True
 
 
 # --- wrappers (launchers.md 8) -----------------------------------------------------------------------------
