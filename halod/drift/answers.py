@@ -33,6 +33,8 @@ TOLERABLE = frozenset(
 )
 """What `tolerate` may name (design 7). Said again here: a policy read by other code must not widen it."""
 
+_PLAIN = frozenset({"identified", "identified-unpinned"})
+
 # A mount onto or below one of these can replace what the image runs; `/lib64` and the like are `/lib`.
 _CODE = ("/app", "/bin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sbin", "/usr")
 # Engine sockets lie below these; the names and folders are those of Docker, Podman, containerd, CRI-O, Docker
@@ -78,7 +80,8 @@ def unanswered_around(subject: Subject, entry: Entry) -> tuple[str, ...]:
     if entry.env is not None and not entry.env.issuperset(subject.env_keys):
         open_flags.add("env-unknown")
     launch = subject.launch
-    by_cwd = "cwd-override" in launch.flags or launch.outcome == "unidentifiable"
+    # A clean line of uvx or docker ignores its cwd; one that names files (`--with-requirements`, `-v ./x`) may not.
+    by_cwd = "cwd-override" in launch.flags or launch.outcome not in _PLAIN
     if subject.definition.cwd and by_cwd and "cwd-override" not in _tolerated(entry):
         open_flags.add("cwd-override")
     return tuple(sorted(open_flags))

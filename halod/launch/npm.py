@@ -7,7 +7,8 @@ anywhere until `--`. Both prefer what lies in the working directory.
 
 from halod.launch.draft import Draft
 from halod.launch.npmoptions import HARMLESS, displaces, glued, log_level, take
-from halod.launch.npmspec import RUNNERS, read_npm
+from halod.launch.npmspec import read_npm
+from halod.launch.runners import is_runner
 from halod.launch.words import Words, has_variable, split_option
 
 _PACKAGE = frozenset({"--package", "-p"})
@@ -98,7 +99,7 @@ def with_packages(packages: list[str], program: str, draft: Draft, *, berry: boo
     read_npm(packages[0], draft, berry=berry)
     if has_variable(program) or not program:
         draft.kill("unresolved-variable")
-    elif program in RUNNERS:
+    elif is_runner(program):
         draft.kill("command-not-from-package")
 
 

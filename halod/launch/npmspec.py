@@ -40,14 +40,6 @@ INTERPRETERS = listed(
 )
 
 
-# Programs of the machine: beside `--package` they run instead of the package.
-RUNNERS = listed(
-    """sh bash zsh dash ash ksh fish csh tcsh cmd powershell pwsh env node nodejs npm npx pnpm pnpx yarn bun
-    bunx deno python python2 python3 pypy pypy3 uv uvx pipx pip ruby perl php lua java osascript awk sed find
-    xargs sudo ssh docker podman make curl wget busybox time timeout nohup nice setsid script"""
-)
-
-
 def read_npm(text: str, draft: Draft, *, berry: bool = False) -> None:
     """Read a spec into `draft`; what is no identity kills it. `berry` allows yarn's `NAME@npm:RANGE`."""
     draft.ecosystem = "npm"

@@ -2,7 +2,8 @@
 """`pipx run` (launchers.md 5). Interpreters started directly are local code and need no reader."""
 
 from halod.launch.draft import Draft
-from halod.launch.pypispec import INTERPRETERS, SHELLS, is_python, read_pypi
+from halod.launch.pypispec import INTERPRETERS, is_python, read_pypi
+from halod.launch.runners import is_runner
 from halod.launch.words import Words, has_variable, split_option
 
 _VALUE_FLAGS = {
@@ -40,7 +41,7 @@ def pipx(args: tuple[str, ...], draft: Draft) -> None:
         draft.bin = word
         draft.flags.add("from-flag")
         read_pypi(spec, draft, at_version=False)
-        if has_variable(word) or is_python(word) or word in SHELLS or draft.identifier in INTERPRETERS:
+        if has_variable(word) or is_python(word) or is_runner(word) or draft.identifier in INTERPRETERS:
             draft.kill("interpreter")
     elif word.startswith(("http://", "https://")):
         draft.kill("remote-script", ecosystem="url-script")

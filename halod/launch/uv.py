@@ -9,6 +9,7 @@ import re
 
 from halod.launch.draft import Draft
 from halod.launch.pypispec import INTERPRETERS, SHELLS, is_python, read_pypi
+from halod.launch.runners import is_runner
 from halod.launch.versions import pypi_name
 from halod.launch.words import Words, has_variable, listed, split_option
 
@@ -91,6 +92,8 @@ def _from(source: str, program: str, draft: Draft) -> None:
     if draft.ecosystem != "pypi" or draft.identifier is None or pypi_name(bare) != draft.identifier:
         draft.flags.add("from-flag")
     _program(bare, draft)
+    if "from-flag" in draft.flags and not draft.dead and is_runner(program):
+        draft.kill("command-not-from-package")
 
 
 def _program(name: str, draft: Draft) -> None:

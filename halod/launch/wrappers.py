@@ -48,7 +48,10 @@ def is_wrapper(name: str) -> bool:
 
 
 def _env(args: tuple[str, ...]) -> Inside | None:
-    """`env [-i] [-u N] [-C D] [-S LINE] [--] [N=V]… CMD`; the words of `-S` are read as if written there."""
+    """`env [-i] [-u N] [-C D] [-S LINE] [--] [N=V]… CMD`; the words of `-S` are read as if written there.
+
+    Behind a lone `-` GNU takes `-S` for a program, BSD for an option.
+    """
     inside = Inside(())
     words = Words(args)
     rounds = 0
@@ -57,7 +60,7 @@ def _env(args: tuple[str, ...]) -> Inside | None:
             word = words.next()
             break
         line = _env_option(word, words, inside)
-        if line is None:
+        if line is None or (word == "-" and (words.peek() or "").startswith("-")):
             return None
         if line:
             split = plain_words(line)

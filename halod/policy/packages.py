@@ -11,6 +11,7 @@ Invariants:
 import re
 from typing import cast
 
+from halod.launch.runners import is_runner
 from halod.launch.versions import canonical_identifier, exact_version
 from halod.policy.check import Checker, Fields
 from halod.policy.model import Package, PackageType
@@ -19,14 +20,6 @@ from halod.policy.yamlpos import Node, shown
 PACKAGE_TYPES: tuple[PackageType, ...] = ("npm", "pypi", "oci", "nuget")
 PIN_KEYS = ("type", "identifier", "version", "sha256", "bin")
 DENY_KEYS = ("type", "identifier", "version", "sha256")
-
-INTERPRETERS = frozenset({
-    "ash", "bash", "bun", "bunx", "busybox", "cmd", "cmd.exe", "csh", "dash", "deno", "dnx", "docker",
-    "dotnet", "env", "fish", "java", "ksh", "lua", "luajit", "node", "nodejs", "npm", "npx", "perl",
-    "php", "pipx", "pnpm", "podman", "powershell", "powershell.exe", "pwsh", "python", "python2",
-    "python3", "ruby", "sh", "sudo", "tcsh", "ts-node", "tsx", "uv", "uvx", "xargs", "yarn", "zsh",
-})  # fmt: skip
-"""Programs that run what their arguments say: as `bin` they would approve anything."""
 
 _LIBRARY = (
     "alpine", "amazoncorretto", "bash", "busybox", "debian", "docker", "eclipse-temurin", "fedora",
@@ -196,7 +189,7 @@ def _program(c: Checker, node: Node, kind: PackageType | None) -> str | None:
         c.add(node, "bin: does not apply to an image; see args")
     elif not _PROGRAM.fullmatch(text):
         c.add(node, f"bin: {shown(text)} is not the name of a program")
-    elif text.casefold().removesuffix(".exe") in INTERPRETERS:
+    elif is_runner(text):
         c.add(node, f"bin: {shown(text)} runs whatever its arguments say; name the package's own program")
     else:
         return text

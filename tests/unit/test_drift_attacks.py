@@ -206,3 +206,23 @@ def test_options_of_the_inspector_behind_its_command():
         ["--", "x"],
     ):
         assert judge(stdio(*line, *more), policy).kind == "unapproved"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (["uvx", "acme-git"], "approved"),
+        (["docker", *RUN, "acme/tools"], "approved"),
+        (["uvx", "--with-requirements", "r.txt", "acme-git"], "unapproved"),
+        (["docker", *RUN, "-v", "./conf:/app", "acme/tools"], "unapproved"),
+        (["docker", *RUN, "--env-file", ".env", "acme/tools"], "unapproved"),
+        (["uvx", "mcp-proxy@0.9.0", "--", "npx", "-y", "@acme/tools"], "unapproved"),
+        (["npx", "-y", "@acme/tools"], "unapproved"),
+        (["./server"], "unapproved"),
+    ],
+)
+def test_a_hash_vouches_for_words_and_not_for_where_they_are_read(line, kind):
+    """A relative file of a line that is pinned by its hash is another file in another directory."""
+    policy = registry(Entry(id="hash", definition_sha256=stdio(*line).sha256))
+    assert judge(stdio(*line), policy).kind == "approved"
+    assert judge(stdio(*line, cwd="/tmp/x"), policy).kind == kind

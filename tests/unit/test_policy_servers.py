@@ -348,6 +348,18 @@ IMAGE = f"type: oci, identifier: a/b, sha256: {HASH}"
             "type: pypi, identifier: a, version: 1.0.0, bin: Python3.exe",
             ['bin: "Python3.exe" runs whatever its arguments say; name the package\'s own program'],
         ),
+        (
+            "type: pypi, identifier: a, version: 1.0.0, bin: python3.12",
+            ['bin: "python3.12" runs whatever its arguments say; name the package\'s own program'],
+        ),
+        (
+            "type: pypi, identifier: a, version: 1.0.0, bin: osascript",
+            ['bin: "osascript" runs whatever its arguments say; name the package\'s own program'],
+        ),
+        (
+            "type: pypi, identifier: a, version: 1.0.0, bin: pip3",
+            ['bin: "pip3" runs whatever its arguments say; name the package\'s own program'],
+        ),
     ],
 )
 def test_packages(inside: str, expected: list[str]):
