@@ -14,23 +14,13 @@ import msgspec
 
 from halod import __version__
 from halod.agent.cycle import Cycles
+from halod.agent.outbox_protocol import WORDS
 from halod.agent.reply import Refused, Reply, Request, Said, Sent, Submit, Taken, Watched, WatcherWord
 from halod.agent.state import State
 from halod.errors import EnvironmentFault
 from halod.status import Finding, Status
 
 _WAITS: Final = frozenset({"", "accepted", "enrolled"})
-_DELIVERY: Final = {
-    "unauthorised": "the server refuses the token; see report.token_file",
-    "no-token": "there is no token to report with; set report.token_file or report.enroll_key_file",
-    "enrolment-pending": "the server wants an operator to accept this device",
-    "enrolment-refused": "the server refuses to enrol this device",
-    "enrolment-malformed": "the server's answer to the enrolment cannot be read",
-    "refused": "the server refuses the report as it is",
-    "wrong-address": "the server has nothing at report.url",
-    "throttled": "the server asks to wait",
-    "server-error": "the server has a fault of its own",
-}
 
 
 class Desk:
@@ -142,19 +132,9 @@ class Desk:
         if "limited" in words:
             found.append("the system's watch limit is exhausted; raise fs.inotify.max_user_watches")
         if delivery.outcome not in _WAITS | {"off"}:
-            why = _DELIVERY.get(delivery.outcome) or _fault(delivery.outcome)
+            why = WORDS.get(delivery.outcome, delivery.outcome)
             found.append(f"the last report was not delivered: {why}")
         return found
-
-
-def _fault(kind: str) -> str:
-    """Give the words of a fault of the network."""
-    from halod.agent.faults import WORDS
-
-    for known, words in WORDS.items():
-        if known == kind:
-            return words
-    return f"({kind})"
 
 
 def of_users(status: Status, names: frozenset[str]) -> Status:

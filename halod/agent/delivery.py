@@ -191,7 +191,7 @@ class Courier:
         if verdict == "transition":
             self._say("transition-set-aside", status=answer.status)
             return 0.0
-        return self._failed("refused", answer.status, self._asked(answer))
+        return self._failed("report-refused", answer.status, self._asked(answer))
 
     # Enrolment
 

@@ -17,7 +17,7 @@ from halod.agent.bounded import NotLoopback, TooMuch
 
 Kind = Literal[
     "dns",
-    "refused",
+    "connection-refused",
     "unreachable",
     "timeout",
     "closed",
@@ -35,7 +35,7 @@ Kind = Literal[
 
 WORDS: Final[dict[Kind, str]] = {
     "dns": "the server's name cannot be resolved",
-    "refused": "the server refuses connections",
+    "connection-refused": "the server refuses connections",
     "unreachable": "there is no route to the server",
     "timeout": "the server did not answer in time",
     "closed": "the connection was closed before the answer was complete",
@@ -78,7 +78,7 @@ _CAUSES: Final[tuple[tuple[tuple[type[BaseException], ...], Kind], ...]] = (
     ((TooMuch,), "protocol"),
     ((socket.gaierror, UnicodeError), "dns"),
     ((TimeoutError,), "timeout"),
-    ((ConnectionRefusedError,), "refused"),
+    ((ConnectionRefusedError,), "connection-refused"),
     ((ConnectionResetError, ConnectionAbortedError, BrokenPipeError), "closed"),
 )
 _WANTS_CERTIFICATE: Final = (

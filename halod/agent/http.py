@@ -167,7 +167,7 @@ class Client:
         if (
             self._proxied
             and isinstance(exc, httpcore.ConnectError)
-            and kind in {"dns", "refused", "unreachable"}
+            and kind in {"dns", "connection-refused", "unreachable"}
         ):
             # Behind a proxy it is the proxy alone whose name is looked up and to which a connection is made.
             return "proxy"

@@ -7,9 +7,10 @@ Delivery then backs off and asks again: the report is sent once more, and the se
 transitions' ids. Nothing leaves the machine's state before the server accepted or refused it for good.
 """
 
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from halod.agent.devicefile import Device
+from halod.agent.faults import WORDS as FAULTS
 from halod.agent.faults import Kind
 from halod.agent.outbox import Limits, Report
 from halod.agent.rows import Delivery
@@ -18,7 +19,7 @@ Outcome = (
     Literal[
         "accepted",
         "unauthorised",
-        "refused",
+        "report-refused",
         "throttled",
         "wrong-address",
         "server-error",
@@ -34,10 +35,26 @@ Outcome = (
 )
 """How a try ended: `Delivery.outcome`, and a field of the log. A Kind says why there was no answer.
 
-`unauthorised` is 401 or 403; `refused` 400, 413 or 422: this document will not be taken; `throttled` is 429;
+`unauthorised` is 401 or 403; `report-refused` 400, 413 or 422: this document will not be taken; `throttled` is 429;
 `wrong-address` any other 4xx; `server-error` 5xx. `no-token`: neither a token nor an enrolment key is
 configured. `state`: the store cannot answer. `internal`: a fault of halod.
 """
+
+WORDS: Final[dict[str, str]] = {
+    **FAULTS,
+    "unauthorised": "the server refuses the token; see report.token_file",
+    "no-token": "there is no token to report with; set report.token_file or report.enroll_key_file",
+    "enrolment-pending": "the server wants an operator to accept this device",
+    "enrolment-refused": "the server refuses to enrol this device",
+    "enrolment-malformed": "the server's answer to the enrolment cannot be read",
+    "report-refused": "the server refuses the report as it is",
+    "wrong-address": "the server has nothing at report.url",
+    "throttled": "the server asks to wait",
+    "server-error": "the server has a fault of its own",
+    "state": "the state directory cannot be read",
+    "internal": "a fault inside halod",
+}
+"""A sentence for each outcome that is a failure, for a person."""
 
 
 class Outbox(Protocol):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _ADVICE: Final = {
     "dns": "check the name in the URL, and this machine's name servers",
-    "refused": "check host and port, and that the server runs",
+    "connection-refused": "check host and port, and that the server runs",
     "unreachable": "check the network and the routes of this machine",
     "timeout": "check that no firewall drops the connection silently, and whether a proxy is needed",
     "closed": "check that the port speaks TLS, and what lies between",

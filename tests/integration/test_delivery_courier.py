@@ -158,7 +158,7 @@ def test_a_server_that_comes_back(start):
     for count in range(20):
         ids += agent.commit(*[f"s{n:02}" for n in range(count)])
     until(lambda: agent.state.summary().delivery is not None, "tried")
-    assert agent.state.summary().delivery.outcome == "refused"
+    assert agent.state.summary().delivery.outcome == "report-refused"
     agent.stop()
     with running() as server:
         again = start(server.url)

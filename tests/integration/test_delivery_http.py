@@ -239,7 +239,7 @@ def test_nobody_listens():
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{reserved.getsockname()[1]}/"
-        assert fault_of(url).kind == "refused"
+        assert fault_of(url).kind == "connection-refused"
 
 
 def test_an_unknown_name():

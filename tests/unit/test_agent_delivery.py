@@ -201,7 +201,7 @@ def test_an_outage_delivers_the_newest_status_and_every_transition(stage):
     """Cycles go on while nothing arrives; afterwards all is told, in order."""
     for count in range(1, 40):
         stage.commit(*[f"s{n:03}" for n in range(count)])
-        stage.run(Fault("refused"))
+        stage.run(Fault("connection-refused"))
         stage.later(CAP)
     stage.run()
     last = stage.client.sent[-1][3]
@@ -210,7 +210,9 @@ def test_an_outage_delivers_the_newest_status_and_every_transition(stage):
     assert numbers == list(range(1, 40))
 
 
-@pytest.mark.parametrize("kind", ["dns", "refused", "timeout", "closed", "tls-expired", "proxy", "protocol"])
+@pytest.mark.parametrize(
+    "kind", ["dns", "connection-refused", "timeout", "closed", "tls-expired", "proxy", "protocol"]
+)
 def test_no_answer(stage, kind):
     """The kind of fault is what people and the log are shown."""
     stage.commit("notes")
@@ -305,7 +307,7 @@ def test_a_status_that_is_refused(stage):
     assert stage.run(*[422] * 20) == 5
     sent = len(stage.client.sent)
     assert sent <= 6
-    assert (stage.last().outcome, stage.last().http) == ("refused", 422)
+    assert (stage.last().outcome, stage.last().http) == ("report-refused", 422)
     stage.later(5)
     assert stage.run() is None
     assert len(stage.client.sent) == sent

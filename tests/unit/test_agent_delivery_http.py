@@ -36,7 +36,7 @@ def alert(reason):
 CASES = [
     (caused(httpcore.ConnectError(), socket.gaierror(socket.EAI_NONAME, "CANARY")), "dns"),
     (UnicodeError("label too long"), "dns"),
-    (caused(httpcore.ConnectError(), ConnectionRefusedError()), "refused"),
+    (caused(httpcore.ConnectError(), ConnectionRefusedError()), "connection-refused"),
     (caused(httpcore.ConnectError(), OSError(errno.ENETUNREACH, "")), "unreachable"),
     (caused(httpcore.ConnectError(), OSError(errno.EHOSTUNREACH, "")), "unreachable"),
     (httpcore.ConnectError("CANARY"), "unreachable"),

@@ -98,7 +98,7 @@ def test_a_restart_loses_nothing(directory):
     cycle(first, finding(sha="1"))
     device = first.device
     before = first.next_report()
-    first.note_delivery(Delivery(time="t", outcome="refused", http=503, failures=2))
+    first.note_delivery(Delivery(time="t", outcome="report-refused", http=503, failures=2))
     first.close()
     again = State(directory)
     assert again.next_report().body == before.body

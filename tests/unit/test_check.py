@@ -209,7 +209,7 @@ def test_refused_silent_garbage_and_unknown_names_are_told(authority, monkeypatc
     port = closed.getsockname()[1]
     closed.close()
     tls = tls_context()
-    assert probe.ask(f"https://127.0.0.1:{port}/", tls).kind == "refused"
+    assert probe.ask(f"https://127.0.0.1:{port}/", tls).kind == "connection-refused"
     with served(b"CANARY\r\n\r\n") as port:
         garbage = probe.ask(f"http://127.0.0.1:{port}/", tls)
     assert garbage.kind in {"protocol", "closed"}
