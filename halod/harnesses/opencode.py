@@ -39,6 +39,7 @@ def _is_server(entry: object) -> bool:
     if not isinstance(entry, dict):
         return False
     switches = (entry.get("type"), entry.get("enabled"))
-    return any(isinstance(switch, (str, bool)) for switch in switches) or isinstance(
-        entry.get("command"), (str, list)
+    halves = (entry.get("command"), entry.get("url"))
+    return any(isinstance(switch, (str, bool)) for switch in switches) or any(
+        isinstance(half, (str, list)) for half in halves
     )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from halod.home.fault import Absent, Refused
-from halod.home.walk import DIRECTORY, OTHER
+from halod.home.walk import DIRECTORY, LINK, OTHER
 
 MAX_DEPTH = 16  # directories beneath a `**`: plugin caches are 3 to 5 deep, node_modules up to about 12
 PATTERN_ENTRIES = 20_000  # about 0.2 s of listing
@@ -135,12 +135,30 @@ class _Run:
             elif rest[0] in entries:
                 self.found.append(Match(_join(path, rest[0]), here))
             for name, kind in entries.items():
-                if kind == DIRECTORY and depth < MAX_DEPTH:
+                if kind == LINK:
+                    self._linked(_join(path, name), _join(below, name), parts)
+                elif kind == DIRECTORY and depth < MAX_DEPTH:
                     queue.append((_join(path, name), _join(below, name), depth + 1))
                 elif kind == DIRECTORY:
                     too_deep = True
         if too_deep:
             raise _Full
+
+    def _linked(self, path: str, below: str, parts: tuple[str, ...]) -> None:
+        """Tell a link beneath a `**` that leads to a directory: a tool may look there, and it is not read.
+
+        Those of installed packages (`node_modules` links all of its own) are no place of a config.
+        """
+        if "node_modules" in below.split("/"):
+            return
+        try:
+            self._listing(path)
+        except Absent:
+            return  # a file, or nothing
+        except Refused as refusal:
+            self._refuse(path, (*parts, below), refusal)
+            return
+        self._refuse(path, (*parts, below), Refused("symlink"))
 
     def _entries(self, path: str, parts: tuple[str, ...]) -> Mapping[str, int]:
         """List a directory within the limits; a refusal is told, an absent one is empty and costs nothing."""

@@ -277,6 +277,9 @@ def keyed(value: object) -> object:
         ("---\na: 1\n\n# Heading\n\nprose: with: [colons\n", {}),
         ("---\na: x --- y\nb: '---'\n---\n", {"a": "x --- y", "b": "---"}),
         ("---\na: off\n---\n", {"a": "off"}),
+        ("---yaml\na: 1\n---\n", {"a": "1"}),
+        ("--- YML\r\na: 1\r\n---\r\n", {"a": "1"}),
+        ("---json\n{}\n---\n", {}),
     ],
 )
 def test_front_matter(text, value):
@@ -346,3 +349,14 @@ def test_xml_refuses(text, place):
 
 def test_xml_ignores_the_declared_encoding():
     assert read("xml", "<?xml version='1.0' encoding='rot13'?><a>é</a>")["text"] == "é"
+
+
+@pytest.mark.parametrize("table", ["mcpServers:", "mcp_servers:", "mcp-servers :", "  mcpServers:"])
+def test_front_matter_that_is_not_closed_and_names_servers_is_not_clean(table):
+    """Readers differ in what closes a block: one that holds servers and does not parse is told."""
+    with pytest.raises(Malformed):
+        decode(
+            "markdown+yaml-frontmatter",
+            f"---\na: 1\n{table}\n  - x: {{command: CANARY}}\n----\nbody\n".encode(),
+            ("/",),
+        )

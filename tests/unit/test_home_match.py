@@ -126,8 +126,28 @@ def test_two_stars_follow_no_link_and_one_star_follows_those_inside(home, root):
     put(root, "c/a/m.json", "elsewhere/m.json")
     (root / "c/l").symlink_to("../elsewhere")
     (root / "c/loop").symlink_to(".")
-    assert rows(home.match("c/**/m.json")) == [("c/a/m.json", ("a",))]
+    assert told(home.match("c/**/m.json")) == [
+        ("c/a/m.json", ("a",), ""),
+        ("c/l", ("l",), "symlink"),
+        ("c/loop", ("loop",), "symlink"),
+    ]
     assert rows(home.match("c/*/m.json")) == [("c/a/m.json", ("a",)), ("c/l/m.json", ("l",))]
+
+
+def test_a_linked_directory_beneath_two_stars_is_told(home, root):
+    """A tool may follow it, so what lies behind it is not read, and that must not look clean."""
+    put(root, "c/real/x", "elsewhere/m.json")
+    (root / "c/real/inside").symlink_to("../../elsewhere")
+    (root / "c/real/outside").symlink_to("/usr")
+    (root / "c/real/file").symlink_to("x")
+    (root / "c/real/gone").symlink_to("nowhere")
+    put(root, "c/node_modules/pkg/x")
+    (root / "c/node_modules/link").symlink_to("pkg")
+    for pattern in ("c/**/m.json", "c/**/*.json"):
+        assert told(home.match(pattern)) == [
+            ("c/real/inside", ("real/inside",), "symlink"),
+            ("c/real/outside", ("real/outside",), "escapes-home"),
+        ]
 
 
 def test_a_link_out_of_the_home_is_told_not_followed(home, root):
