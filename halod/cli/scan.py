@@ -197,6 +197,7 @@ def _scan(
     reveal: bool,
 ) -> "list[Scanned]":
     from halod.assemble import Scanned
+    from halod.cli.progress import Progress
     from halod.roles.scan import Task, scan_home
     from halod.roles.supervisor import run as supervise
     from halod.roles.worker import Job
@@ -208,9 +209,11 @@ def _scan(
         jobs = [Job.of(account, task, max_file_bytes=size, link_roots=roots) for account in accounts]
     gc.enable()  # for the workers, who inherit it: they read files of any size
     scanned = []
-    for outcome in supervise(jobs, scan_home):
-        reason = outcome.failure or "worker-crashed"
-        scanned.append(Scanned(user=outcome.job.name, answer=outcome.answer, reason=reason))
+    with Progress(sys.stderr, len(jobs), dumb=os.environ.get("TERM") == "dumb") as progress:
+        for outcome in supervise(jobs, scan_home):
+            reason = outcome.failure or "worker-crashed"
+            scanned.append(Scanned(user=outcome.job.name, answer=outcome.answer, reason=reason))
+            progress.step()
     return scanned
 
 
@@ -225,13 +228,13 @@ def _status(
     reveal: bool,
 ) -> "Status":
     from halod.assemble import Machine, assemble
-    from halod.device import device_id
+    from halod.device import device_id, os_name
 
     machine = Machine(
         time=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         device=device_id(),
         hostname=os.uname().nodename,
-        os="macos" if sys.platform == "darwin" else "linux",
+        os=os_name(),
         ring=args.ring,
         units=tuple(args.unit),
         duration_ms=round((time.monotonic() - started) * 1000),

@@ -10,6 +10,7 @@ where pytest runs it from then on. Exit status 1 when there was one.
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -57,18 +58,21 @@ class Job:
 
 def guided(target, seconds):
     """A slice of a target's time under atheris."""
-    corpus, found = WORK / "corpus" / target, FUZZ / "regressions" / target
+    corpus, found = WORK / "corpus" / target, WORK / "found" / target
     corpus.mkdir(parents=True, exist_ok=True)
     found.mkdir(parents=True, exist_ok=True)
     seeds = FUZZ / "corpus" / target
-    folders = [str(corpus), *[str(folder) for folder in (seeds, found) if folder.is_dir()]]
+    folders = [
+        str(corpus),
+        *[str(folder) for folder in (seeds, FUZZ / "regressions" / target) if folder.is_dir()],
+    ]
     options = [f"-max_total_time={max(int(seconds), 1)}", "-timeout=25", "-rss_limit_mb=3000", "-max_len=4096",
                "-print_final_stats=1", "-close_fd_mask=1", f"-artifact_prefix={found}/"]  # fmt: skip
     return Job(target, [*options, *folders], seconds + 120)
 
 
 def counted(target, count, seed):
-    found = str(FUZZ / "regressions" / target)
+    found = str(WORK / "found" / target)
     return Job(target, ["--count", str(count), "--seed", str(seed), "--found", found], 3600)
 
 
@@ -88,7 +92,13 @@ def work(jobs):
             if not well:
                 bad.append(job.target)
                 print(f"{job.target}: ended badly; the end of its log:")
-                sys.stdout.write(job.log.read_text("utf-8", "replace")[-3000:])
+                sys.stdout.write(
+                    "\n".join(
+                        line
+                        for line in job.log.read_text("utf-8", "replace").splitlines()
+                        if "INFO:" not in line
+                    )[-3000:]
+                )
         time.sleep(0.2)
     return done, bad
 
@@ -128,9 +138,10 @@ def main():
     print(
         f"{'all':<16}{sum(total.values()):>14,} executions in {took / 60:.1f} min (seed {args.seed}), {len(set(bad))} broken"
     )
-    for folder in (FUZZ / "regressions").glob("*"):
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+    for path in (WORK / "found").glob("*/*"):
+        kept = FUZZ / "regressions" / path.parent.name
+        kept.mkdir(parents=True, exist_ok=True)
+        shutil.move(path, kept / path.name)
     return 1 if bad else 0
 
 

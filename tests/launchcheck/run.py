@@ -154,7 +154,12 @@ def check(mutated, inserted, seed):
         tally, hijacked = Tally(), 0
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
             results = pool.map(lambda one: launch(one, urls, path), [*plain, *known, *sample])
-            for number, (one, ran) in enumerate(zip([*plain, *known, *sample], results, strict=True)):
+            for number, (one, seen) in enumerate(zip([*plain, *known, *sample], results, strict=True)):
+                ran = seen
+                if number < len(plain) and not ran:
+                    ran = launch(
+                        one, urls, path
+                    )  # once more: a loaded machine may have run into a time limit
                 # a login shell may set a PATH of its own, without the launcher
                 tally.add(one, ran, must_run=number < len(plain) and "-lc" not in one.args)
                 hijacked += len(plain) <= number < len(plain) + len(known) and bool(ran - PINNED)
