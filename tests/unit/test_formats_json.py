@@ -273,8 +273,46 @@ def test_big_files_are_pruned_and_small_ones_are_not():
     assert set(decode("json", big, ("/mcpServers", "/"))) == {"mcpServers", "projects", "x", "h"}
 
 
+@BOTH
 @pytest.mark.parametrize(
-    "junk", [b"/*" * 200_000, b'"' * 400_000, b'"\\"' * 100_000, b"," * 400_000, b", " * 200_000]
+    ("text", "value"),
+    [
+        (rb'"a\\" // "', "a\\"),
+        (rb'"a\"//b" // c', 'a"//b'),
+        (rb'"a\\\"/*b" /* \" */', 'a\\"/*b'),
+        (rb'"\\\\\\\"," // \\"', '\\\\\\",'),
+        (b'// "\\\n"/*" /* " */ // ,"*\\\r\n', "/*"),
+        (b'/***//*/ */"a"/* \n * // x\n **/ // \\', "a"),
+        (rb'["/*\"", ",]\\" , /* ] */ ]', ['/*"', ",]\\"]),
+        (b'["https://x.example/",\t// one\n\t// two\n\n/* three */]', ["https://x.example/"]),
+    ],
+)
+def test_escapes_quotes_and_comments_do_not_hide_each_other(read, text, value):
+    assert read(b'{"mcpServers":' + text + b"\n}") == {"mcpServers": value}
+
+
+@pytest.mark.parametrize("gap", [b"", b"\n \t"])
+def test_a_thousand_comments_in_a_row(gap):
+    """More than the matcher takes in one step, with what only looks like one behind them."""
+    assert whole(b'{"mcpServers":' + (gap + b"/* \" */// '\n") * 1500 + b'"/*"}') == {"mcpServers": "/*"}
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        b"/*" * 200_000,
+        b'"/*"' * 100_000,
+        b'"' * 500_000,
+        b'"\\"' * 100_000,
+        b'"' + b"\\" * 500_000,
+        b'"' + b'\\"' * 250_000,
+        b'"",' * 100_000 + b"/*" + b"*" * 400_000,
+        b"/*" + b"* " * 200_000,
+        b"/**/ " * 100_000,
+        b"," * 400_000,
+        b", " * 200_000,
+        b"," + b" " * 400_000,
+    ],
 )
 def test_hostile_comments_end(junk):
     """Quadratic matching of any of these would take minutes; the suite's time limit would end it."""

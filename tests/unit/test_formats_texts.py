@@ -37,6 +37,11 @@ def where(word: str, text: str | bytes) -> tuple[int, int]:
         ("{a: '//', b: '/*'}", {"a": "//", "b": "/*"}),
         ("// c\u2028{a:1}", {"a": "1"}),
         ("{a:[],b:{}}", {"a": [], "b": {}}),
+        ("// it's \\\n{a: 'x\\'y', \"b\\\\\": '\\\\', c: '\\\"//'}", {"a": "x'y", "b\\": "\\", "c": '"//'}),
+        ("{a: 1 /* ' \\*/, // \\\\\r\n b: \"'/*\"}", {"a": "1", "b": "'/*"}),
+        ("// \\\r\n{/***//* \\' */a /*:*/ : /**/'1'}", {"a": "1"}),
+        ("['a\\\r\\\n\\\\\\\nb', '\\\\']", ["a\\b", "\\"]),
+        ("/* x */ // y\n" * 1500 + "{a\\u0062c\\u0064$: 1}", {"abcd$": "1"}),
     ],
 )  # fmt: skip
 def test_json5_values(text, value):
@@ -65,6 +70,11 @@ def test_json5_values(text, value):
         ("{a:0x}", (1, 4)),
         ("{a:1.2.3}", (1, 4)),
         ("{'a':]}", (1, 6)),
+        ("{a: \\'x'}", (1, 5)),
+        ("{a: \\\n1}", (1, 5)),
+        ("{a: '\0'} /", (1, 10)),
+        ("['a\\'", (1, 2)),
+        ("{a: 1} /* x */ /* y", (1, 16)),
     ],
 )
 def test_json5_refuses_what_its_grammar_does_not_have(text, place):
@@ -82,6 +92,26 @@ def test_json5_refuses_what_its_grammar_does_not_have(text, place):
 def test_json5_reads_json_the_same_by_its_own_grammar(value):
     text = json.dumps([value])
     assert read("json5", text[:-1] + ",+0]")[:-1] == [value]
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        "/*" * 200_000,
+        "/*" + "* " * 200_000,
+        "['" + "\\" * 400_001,
+        "['" + "\\'" * 200_000,
+        "['" + "\\\r\n" * 150_000,
+        "{" + "\\u0061" * 100_000,
+        "{" + "a" * 400_000,
+        "[1." + "1" * 400_000 + "x",
+        "[" + " " * 400_000 + "?",
+        "[" + "/**/ " * 100_000 + "/",
+    ],
+)
+def test_hostile_json5_ends(junk):
+    """Quadratic matching of any of these would take minutes; the suite's time limit would end it."""
+    where("json5", junk)
 
 
 # --- TOML

@@ -5,7 +5,11 @@ A small recursive reader over one token pattern: the libraries need seconds for 
 Accepted beyond JSON: comments, trailing commas, unquoted keys, single quotes, line continuations, the wider
 escapes and blanks, `+`, hexadecimal, `.5`, `5.`, Infinity and NaN. Numbers are `Number`, spelled as written.
 
-Invariants: linear (possessive patterns, each character is matched once); at most `DEPTH` levels.
+Strings and all other tokens are matched in a copy in which what a backslash hides (a quote, a line break,
+another backslash) is NUL, comments in the text itself: no pattern needs a choice inside a repetition.
+
+Invariants: linear (no pattern can match one text in two ways); at most `DEPTH` levels. No pattern is possessive:
+up to Python 3.11.4 those go wrong where there is a choice in them (gh-106052).
 """
 
 import re
@@ -16,22 +20,27 @@ from halod.harnesses.formats.base import Malformed, Number, TooLarge, without_bo
 from halod.harnesses.formats.json_whole import decode_whole
 
 DEPTH: Final = 300
-BYTES: Final = 4 << 20  # read in Python: about a second
-_GAP: Final = r"(?:[\s\ufeff]++|//[^\n\r\u2028\u2029]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+"
+BYTES: Final = 2 << 20  # read in Python: a second or two
+_SPACE: Final = r"[\s\ufeff]*"
+# Comments that follow each other; the bounds, here and in words, are for what the matcher keeps in memory.
+_COMMENTS: Final = r"(?:(?://[^\n\r\u2028\u2029]*|/\*.*?\*/)" + _SPACE + "){1,1000}"
 _TOKEN: Final = (
-    _GAP
+    _SPACE
     + r"""(?:
     (?P<mark>[{}\[\]:,])
-    | "(?P<double>(?:[^"\\\n\r]++|\\(?:\r\n|.))*+)"
-    | '(?P<single>(?:[^'\\\n\r]++|\\(?:\r\n|.))*+)'
-    | (?P<number>[+-]?+(?:
-        0[xX][0-9a-fA-F]++ | Infinity | NaN
-        | (?:(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+
+    | "(?P<double>[^"\n\r]*)"
+    | '(?P<single>[^'\n\r]*)'
+    | (?P<number>[+-]?(?:
+        0[xX][0-9a-fA-F]+ | Infinity | NaN
+        | (?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
       ))(?![\w$\\.])
-    | (?P<word>(?:[^\W\d]|[$]|\\u[0-9a-fA-F]{4})(?:[\w$\u200c\u200d]|\\u[0-9a-fA-F]{4})*+)
+    | (?P<word>(?:[^\W\d]|[$]|\\u[0-9a-fA-F]{4})[\w$\u200c\u200d]*
+        (?:\\u[0-9a-fA-F]{4}[\w$\u200c\u200d]*){0,1000})
+    | (?P<comment>/)
     | (?P<end>\Z)
     )"""
 )
+_HIDDEN: Final = ("\\\\", '\\"', "\\'", "\\\r\n", "\\\n", "\\\r")
 _ESCAPE: Final = r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))"
 _NAMED: Final = {
     "b": "\b",
@@ -52,7 +61,7 @@ def decode_json5(data: bytes | bytearray) -> object:
     """Decode a JSON5 file; {} for one without a value.
 
     Raises:
-        TooLarge: more than 4 MiB that are not JSON with comments.
+        TooLarge: more than 2 MiB that are not JSON with comments.
         Malformed: it does not parse or is nested deeper than 300 levels.
     """
     if not any(mark in data for mark in _SEPARATORS):  # in JSON5 they end a comment
@@ -67,19 +76,28 @@ def decode_json5(data: bytes | bytearray) -> object:
 
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Compile token, gap and escape when the first file needs them: two milliseconds that few scans need."""
-    return re.compile(_TOKEN, re.DOTALL | re.VERBOSE), re.compile(_GAP), re.compile(_ESCAPE, re.DOTALL)
+    """Compile token, comments, escape when the first file needs them: two milliseconds that few scans need."""
+    flags = re.DOTALL
+    return re.compile(_TOKEN, flags | re.VERBOSE), re.compile(_COMMENTS, flags), re.compile(_ESCAPE, flags)
+
+
+def _without_hidden(text: str) -> str:
+    """Put NUL for each escape whose second half would end a string; a NUL outside of strings is no token."""
+    for hidden in _HIDDEN:
+        text = text.replace(hidden, "\0" * len(hidden))
+    return text
 
 
 class _Reader:
     """A place in a text; every method reads one thing and stands behind it."""
 
-    __slots__ = ("at", "escape", "skip", "text", "token")
+    __slots__ = ("at", "bare", "comments", "escape", "text", "token")
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.bare = _without_hidden(text)
         self.at = 0
-        self.token, self.skip, self.escape = _patterns()
+        self.token, self.comments, self.escape = _patterns()
 
     def document(self) -> object:
         """Read the one value and the end of the text."""
@@ -90,12 +108,24 @@ class _Reader:
         return value
 
     def _next(self) -> re.Match[str]:
-        token = self.token.match(self.text, self.at)
-        if not token:
-            gap = self.skip.match(self.text, self.at)
-            raise self._at(gap.end() if gap else self.at)
-        self.at = token.end()
-        return token
+        while True:
+            token = self.token.match(self.bare, self.at)
+            if not token:
+                gap = re.compile(_SPACE).match(self.text, self.at)
+                raise self._at(gap.end() if gap else self.at)
+            self.at = token.end()
+            if token.lastgroup != "comment":
+                return token
+            comments = self.comments.match(self.text, self.at - 1)
+            if not comments:
+                raise self._wrong(token)
+            self.at = comments.end()
+
+    def _text(self, token: re.Match[str]) -> str:
+        """Give what a token says, escapes as written."""
+        group = token.lastgroup or 0
+        text = token[group]
+        return self.text[slice(*token.span(group))] if "\0" in text else text
 
     def _at(self, offset: int) -> Malformed:
         line = self.text.count("\n", 0, offset) + 1
@@ -107,7 +137,7 @@ class _Reader:
     def _value(self, token: re.Match[str], depth: int) -> object:
         if depth > DEPTH:
             raise self._wrong(token)
-        text = token[token.lastgroup or 0]
+        text = self._text(token)
         match token.lastgroup:
             case "double" | "single":
                 return self._string(token, text)
@@ -151,7 +181,7 @@ class _Reader:
         return self._next()
 
     def _name(self, token: re.Match[str]) -> str:
-        text = token[token.lastgroup or 0]
+        text = self._text(token)
         if token.lastgroup in {"double", "single", "word"}:
             return self._string(token, text)
         if text in {"Infinity", "NaN"}:

@@ -17,7 +17,7 @@ from halod.harnesses.formats.base import Malformed, Number, TooLarge, strict_tex
 BYTES: Final = 2 << 20  # about two seconds at worst
 # A key of many parts costs their square for each line that has it; people write up to five.
 _DEEP: Final = re.compile(
-    r"""(?:^|[\[{,])[ \t]*+(?:(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){64}""", re.MULTILINE
+    r"""(?:^|[\[{,])[ \t]*(?:(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){64}""", re.MULTILINE
 )
 
 
