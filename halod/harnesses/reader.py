@@ -63,12 +63,20 @@ def read_home(
         except Exception:  # noqa: BLE001 - a fault of ours too costs its file only, and is told
             scan.reading.unread.append(Unread(source.file, "error"))
     scan.tell_refused()
+    shared = [found for found in scan.reading.found if found.definition.file in scan.twice]
+    own = [found.definition.enabled for found in shared]
     for harness, apply in SWITCHES.items():
         if harnesses is None or harness in harnesses:
             try:
                 apply(scan)
             except Exception:  # noqa: BLE001 - as above: what is not switched counts as enabled
                 scan.reading.unread.append(Unread(FileRef(_state_of(scan, harness)), "error"))
+    for found, enabled in zip(shared, own, strict=True):
+        # One file of two plugins: a switch of the one that is told says nothing of the other.
+        if found.definition.scope == "plugin":
+            for half in (found.definition, found.other):
+                if half is not None:
+                    half.enabled = enabled
     return scan.reading
 
 

@@ -71,6 +71,8 @@ class Scan:
         self.reading = Reading()
         self.labels: dict[FileRef, str] = {}
         """The name that an extension's manifest gives itself."""
+        self.twice: set[FileRef] = set()
+        """Files that one harness reached by a second path: what switches the first may not switch the second."""
         self.memo: dict[str, object] = {}
         """What a harness's module worked out once for this scan."""
         self.documents: dict[str, object] = {}
@@ -85,7 +87,7 @@ class Scan:
         self._spent: dict[str, tuple[int, int]] = {}
         self._told: set[tuple[str, str]] = set()
         self._refused: list[tuple[Source, Refused]] = []
-        self._seen: set[tuple[object, ...]] = set()
+        self._seen: dict[tuple[object, ...], Source] = {}
         self._counted: set[tuple[int, int]] = set()
         self._uses: dict[str, int] = {}
 
@@ -200,10 +202,12 @@ class Scan:
             return None
         location = source.location
         key = (location.harness, identity, location.tables, location.place.reader, id(location.dialect))
-        if key in self._seen:
+        first = self._seen.setdefault(key, source)
+        if first is not source:
             self.reading.read.append(source.file)
+            if first.path != source.path:
+                self.twice.add(first.file)
             return None
-        self._seen.add(key)
         return self._decode(source, identity, parse or _by_format(source))
 
     def _is_late(self, source: Source) -> bool:
