@@ -299,9 +299,9 @@ _GATEWAY = _rules("supergateway", "none")
 _PROXY = _rules("none", "mcp-proxy")
 _HEADER = r"(\0--header\0[^\0]*)*"
 _REMOTE_TAIL = rf"{_HEADER}\0(?P<url>[^-\0][^\0]*){_HEADER}(\0\d{{1,5}})?(\0--header\0[^\0]*|\0--transport\0[^\0-][^\0]*|\0--allow-http|\0--debug)*"
-_GATEWAY_OPTION = r"(\0--(header|port|oauth2Bearer|logLevel)(=[^\0]*|\0[^-\0][^\0]*))*"
+_GATEWAY_OPTION = r"(\0--(header|port|oauth2Bearer|logLevel)(=[^\0]*|\0([^-\0][^\0]*)?))*"
 _GATEWAY_TAIL = rf"{_GATEWAY_OPTION}\0--((sse|streamableHttp)[=\0](?P<url>[^\0]*)|stdio[=\0](?P<line>[^\0]*)){_GATEWAY_OPTION}"
-_PROXY_OPTION = r"(\0--(transport|port|host|sse-port|sse-host)(=[^\0]*|\0[^-\0][^\0]*)|\0(-H|--headers)\0[^-\0][^\0]*\0[^-\0][^\0]*)*"
+_PROXY_OPTION = r"(\0--(transport|port|host|sse-port|sse-host)(=[^\0]*|\0([^-\0][^\0]*)?)|\0(-H|--headers)\0([^-\0][^\0]*)?\0([^-\0][^\0]*)?)*"
 _PROXY_TAIL = rf"{_PROXY_OPTION}(\0--)?\0(?P<argv>[^-].*)"
 
 
