@@ -16,6 +16,11 @@ _MACHINE_ID_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 _LONGEST = 128
 
 
+def os_name(platform: str = sys.platform) -> str:
+    """Give a status's word for this system."""
+    return "macos" if platform == "darwin" else "linux"
+
+
 def device_id(files: tuple[str, ...] = _MACHINE_ID_FILES) -> str:
     """Give the device id, 64 lower-case hex digits; "" when the machine has no id.
 

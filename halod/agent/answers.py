@@ -5,17 +5,29 @@ Who is not root hears about the service, and of rows and accounts only their own
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
 from halod import __version__
-from halod.agent.cycle import Cycles
+from halod.agent.cycle import RELOAD, Cycles
+from halod.agent.dates import date
 from halod.agent.outbox_protocol import WORDS
-from halod.agent.reply import Refused, Reply, Request, Said, Sent, Submit, Taken, Watched, WatcherWord
+from halod.agent.reply import (
+    Refused,
+    Reply,
+    Request,
+    Said,
+    Sandbox,
+    Sent,
+    Submit,
+    Taken,
+    Watched,
+    WatcherWord,
+)
 from halod.agent.state import State
 from halod.errors import EnvironmentFault
 from halod.status import Finding, Status
@@ -26,14 +38,17 @@ _WAITS: Final = frozenset({"", "accepted", "enrolled"})
 class Desk:
     """Answers requests. The agent's loop keeps its public fields up to date."""
 
-    def __init__(self, state: State, cycles: Cycles, *, root: bool) -> None:
+    def __init__(self, state: State, cycles: Cycles, *, root: bool, platform: str = sys.platform) -> None:
         """`root` says that the service runs as root: then only root may submit and see everything."""
+        self._platform = platform
         self._state = state
         self._cycles = cycles
         self._root = root
-        self._started = _date(time.time())
+        self._started = date(time.time())
         self.newest: Status | None = None
         self.watchers: dict[int, WatcherWord] = {}
+        self.partial: set[int] = set()
+        """Accounts whose watchers the kernel confines in part only."""
         self.unwritten = ""
         self.next_at = 0.0
         self.wake: Callable[[], None] = lambda: None
@@ -82,15 +97,26 @@ class Desk:
         return Reply(
             version=__version__,
             started=self._started,
-            now=_date(time.time()),
-            sandbox=cycles.sandbox,
+            now=date(time.time()),
+            sandbox=self._sandbox(),
             accounts=watched,
             delivery=delivery,
             problems=tuple(self._problems(delivery, watched)),
             status=status,
             cycles=count,
             next_cycle=max(0, round(self.next_at - time.monotonic())),
+            warnings=self._warnings(),
         )
+
+    def _sandbox(self) -> Sandbox:
+        """Say how workers and watchers are confined: as the weakest of them is."""
+        return "partial" if self.partial else self._cycles.sandbox
+
+    def _warnings(self) -> tuple[str, ...]:
+        """Say what may be meant. macOS has neither Landlock nor seccomp: there it is as it should be."""
+        if self._sandbox() != "partial" or self._platform != "linux":
+            return ()
+        return ("the kernel confines workers and watchers only in part: it lacks Landlock or seccomp",)
 
     def _delivery(self) -> tuple[Sent, int]:
         on = bool(self._cycles.machinery.settings.report.url)
@@ -118,14 +144,14 @@ class Desk:
             found.append("the first scan is not over yet")
         elif status.last_error:
             found.append(status.last_error)
+        if self._cycles.reload_refused and (status is None or status.error_code != RELOAD[0]):
+            found.append(RELOAD[1])
         if status is not None and not self._cycles.selection.accounts:
             found.append(
                 "there is no account to scan: nobody is at this machine, or the settings name nobody"
             )
         if self.unwritten:
             found.append(f"the state directory cannot be written ({self.unwritten}); halod check says more")
-        if self._cycles.sandbox == "partial":
-            found.append("the kernel confines workers only in part: it lacks Landlock or seccomp")
         words = {one.watcher for one in watched}
         if "lost" in words:
             found.append("a watcher ended and is started again; meanwhile the timer finds changes")
@@ -155,7 +181,3 @@ def of_users(status: Status, names: frozenset[str]) -> Status:
         inventory=inventory,
         transitions=msgspec.UNSET,
     )
-
-
-def _date(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,7 +5,6 @@ Without `report.url` there is none, and everything here does nothing.
 """
 
 import random
-import sys
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -19,6 +18,7 @@ from halod.agent.http import Client
 from halod.agent.outbox import Limits
 from halod.agent.prepare import Prepared
 from halod.agent.state import State
+from halod.device import os_name
 
 _JOIN: Final = 1.0
 _TURNS: Final = 200
@@ -100,7 +100,7 @@ class Post:
         about = About(
             device=self._machinery.device,
             hostname=self._machinery.hostname,
-            os="macos" if sys.platform == "darwin" else "linux",
+            os=os_name(),
             halod=__version__,
         )
         enrolment = Enrolment(report.url, prepared.enroll_key, about) if prepared.enroll_key else None

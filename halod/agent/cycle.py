@@ -6,10 +6,11 @@ Invariants:
 1. A status is always about the whole machine: an account that is not scanned again keeps its latest answer.
 2. Answers to one policy are never mixed with answers to another: when it changes, everything is scanned.
 3. What a worker answered is decoded and checked here, where nothing could change a uid.
+4. A ring or unit that the policy does not know opens no false finding and resolves none: what depends on it
+   is not judged until it is mended.
 """
 
 import os
-import sys
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from typing import Final, Literal, Protocol
@@ -17,13 +18,14 @@ from typing import Final, Literal, Protocol
 import msgspec
 
 from halod.accounts import Account
+from halod.agent.dates import date as dated
 from halod.agent.people import Selection
 from halod.agent.sources import Current, Source
 from halod.assemble import Machine, Scanned, assemble_seen
-from halod.device import device_id
+from halod.device import device_id, os_name
 from halod.harnesses.dialect import Location
 from halod.policy.model import Policy, Registry
-from halod.policy.scope import check_device, scope
+from halod.policy.scope import check_device, scope, scope_in_doubt
 from halod.roles import order
 from halod.roles.answer import Answer
 from halod.roles.protocol import Answered, Scan, Target
@@ -37,6 +39,13 @@ Failure = Literal["home-unavailable", "worker-crashed", "worker-timeout", "worke
 _DECODER: Final = msgspec.msgpack.Decoder(Answer)
 LATE_ACCOUNTS: Final = ("accounts-unknown", "the accounts of this machine cannot be looked up at the moment")
 UNANSWERED: Final = ("scan-unanswered", "a scan was not answered in time")
+_DOUBT: Final = (
+    "until that is mended, only what no ring or unit approves is reported, and nothing is resolved"
+)
+RELOAD: Final = (
+    "reload-refused",
+    "the new settings cannot be used; the service goes on with those of before",
+)
 
 
 class Clock(Protocol):
@@ -80,12 +89,18 @@ class _Rules:
         device, scan = machinery.settings.device, machinery.settings.scan
         self.policy: Policy | None = current.policy
         self.registry: Registry | None = None
+        self.sure: Registry | None = None
+        """What certainly applies: the same, but for a place that the policy does not know."""
+        self.doubt = False
         self.error, self.code = current.error, current.code
         if current.policy is not None:
-            self.registry = scope(current.policy, device.ring, device.units, today)
             unknown = check_device(current.policy, device.ring, device.units)
+            self.registry = self.sure = scope(current.policy, device.ring, device.units, today)
+            if unknown:
+                self.doubt = True
+                self.registry = scope_in_doubt(current.policy, device.ring, device.units, today)
             if unknown and not self.code:
-                self.error, self.code = unknown[0], "device-unknown"
+                self.error, self.code = f"{unknown[0]}; {_DOUBT}", "device-unknown"
         plan = order.Plan(
             registry=self.registry,
             extra=machinery.extra,
@@ -93,6 +108,19 @@ class _Rules:
             link_roots=scan.link_roots,
         )
         self.payload = order.encode(plan)
+
+    def certain(self, status: Status) -> Status:
+        """Take out of a status what depends on a ring or unit that the policy does not know."""
+        if not self.doubt or self.sure is None:
+            return status
+        ids = frozenset([entry.id for entry in self.sure.entries])
+        drift = tuple([row for row in status.mcp_drift if row.kind != "version-drift"])
+        return msgspec.structs.replace(
+            status,
+            mcp_drift=drift,
+            mcp_drift_total=len(drift),
+            mcp_approved=tuple([row for row in status.mcp_approved if row.id in ids]),
+        )
 
 
 class Under:
@@ -125,6 +153,8 @@ class Cycles:
         self.selection = Selection()
         self.under: Under | None = None
         self.sandbox: Literal["full", "partial", "unknown"] = "unknown"
+        self.reload_refused = False
+        """Whether newer settings than these were refused; the agent that reads good ones is another one."""
         self._clock = clock
         self._number = 0
         self._rules: _Rules | None = None
@@ -253,11 +283,13 @@ class Cycles:
         if not scanned:
             scanned = [Scanned(user="", reason="no-account")]
         code, error = (rules.code, rules.error) if rules.code else under.error
+        if self.reload_refused and not code:
+            code, error = RELOAD
         machine = Machine(
-            time=datetime.fromtimestamp(self._clock.wall(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            time=dated(self._clock.wall()),
             device=self.machinery.device,
             hostname=self.machinery.hostname,
-            os="macos" if sys.platform == "darwin" else "linux",
+            os=os_name(),
             user=selection.console,
             ring=device.ring,
             units=device.units,
@@ -269,7 +301,9 @@ class Cycles:
             scanned, machine, policy=rules.policy, registry=rules.registry, extra=self.machinery.extra
         )
         coverage = msgspec.structs.replace(status.coverage, accounts=len(selection.accounts))
-        status = msgspec.structs.replace(status, coverage=coverage)
+        status = rules.certain(msgspec.structs.replace(status, coverage=coverage))
+        if rules.doubt:
+            seen = ()  # what is not found now may be a finding still: it stays, stale
         return Outcome(status=status, seen=seen, departed=selection.departed)
 
     def _name(self, key: int) -> str:

@@ -15,12 +15,12 @@ What the agent does on each answer is the contract of docs/report-api.md.
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Final, Protocol
 
 import msgspec
 
 from halod.agent.backoff import SLOW, Backoff, Window, retry_after
+from halod.agent.dates import date
 from halod.agent.enrol import Enrolment
 from halod.agent.faults import Fault
 from halod.agent.http import Answer, Client
@@ -256,7 +256,7 @@ class Courier:
             return
 
     def _date(self) -> str:
-        return datetime.fromtimestamp(self._wall(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return date(self._wall())
 
 
 def _outcome(status: int) -> Outcome:

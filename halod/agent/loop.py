@@ -33,7 +33,18 @@ from halod.agent.state import State
 from halod.agent.triggers import Triggers
 from halod.errors import EnvironmentFault
 from halod.roles.channel import Channel
-from halod.roles.protocol import Alive, Answered, Changed, Leaving, Ready, Stop, Watch, Watcher, Words
+from halod.roles.protocol import (
+    Alive,
+    Answered,
+    Changed,
+    Leaving,
+    Ready,
+    ReloadRefused,
+    Stop,
+    Watch,
+    Watcher,
+    Words,
+)
 from halod.status import Status, Transition
 
 ALIVE: Final = 20.0
@@ -175,18 +186,24 @@ class Agent:
             if not messages:
                 break
             for message in messages:
-                now = self._clock.monotonic()
-                if isinstance(message, Stop):
-                    self._stop = True
-                elif isinstance(message, Answered):
-                    if self._cycles.answered(message):
-                        self._finish()
-                elif isinstance(message, Changed):
-                    self._triggers.changed(message.key, message.locations, now)
-                elif isinstance(message, Watcher):
-                    self._watcher(message, now)
+                self._take(message, self._clock.monotonic())
         if self._channel.ended:
             self._stop = True
+
+    def _take(self, message: object, now: float) -> None:
+        """Do what one message of the supervisor asks."""
+        if isinstance(message, Stop):
+            self._stop = True
+        elif isinstance(message, Answered):
+            if self._cycles.answered(message):
+                self._finish()
+        elif isinstance(message, Changed):
+            self._triggers.changed(message.key, message.locations, now)
+        elif isinstance(message, Watcher):
+            self._watcher(message, now)
+        elif isinstance(message, ReloadRefused):
+            self._cycles.reload_refused = True
+            self._triggers.ask(now, "signal")
 
     def _watcher(self, message: Watcher, now: float) -> None:
         """Note how an account's watcher is; what it may have missed is scanned."""
@@ -195,12 +212,18 @@ class Agent:
             self._triggers.rescan(message.key, now)
             self._log.debug("events of a watcher were lost", account=message.key)
             return
+        if message.state == "partial":
+            self._desk.partial.add(message.key)
+            return
+        if message.state == "watching":
+            # What changed between the scan and the first look of its watcher is nobody's event.
+            self._triggers.rescan(message.key, now)
+            if before == "limited":
+                return
         self._desk.watchers[message.key] = message.state
         if message.state == "limited" and message.key not in self._said_limited:
             self._said_limited.add(message.key)
             self._log.warning("the watch limit of the system is exhausted; the timer does the rest")
-        elif message.state == "watching" and before == "lost":
-            self._triggers.rescan(message.key, now)
         elif message.state == "lost" and before != "lost":
             self._log.warning("a watcher ended and is started again", account=message.key)
 
@@ -268,6 +291,7 @@ class Agent:
         keys = {target.key for target in targets}
         self._triggers.keep(keys)
         self._desk.watchers = {key: word for key, word in self._desk.watchers.items() if key in keys}
+        self._desk.partial &= keys
         if self._once or not self._settings.scan.watch:
             return
         watch = Watch(targets, self._cycles.watch_payload())

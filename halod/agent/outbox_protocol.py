@@ -41,7 +41,7 @@ configured. `state`: the store cannot answer. `internal`: a fault of halod.
 """
 
 WORDS: Final[dict[str, str]] = {
-    **FAULTS,
+    **{str(kind): words for kind, words in FAULTS.items()},
     "unauthorised": "the server refuses the token; see report.token_file",
     "no-token": "there is no token to report with; set report.token_file or report.enroll_key_file",
     "enrolment-pending": "the server wants an operator to accept this device",

@@ -16,7 +16,7 @@ REPLY_BYTES: Final = 64 * 1024 * 1024
 SOCKET_NAME: Final = "halod.sock"
 
 Sandbox = Literal["full", "partial", "unknown"]
-WatcherWord = Literal["watching", "starting", "limited", "lost", "off"]
+WatcherWord = Literal["watching", "starting", "limited", "unavailable", "lost", "off"]
 
 
 class Ask(msgspec.Struct, frozen=True, tag_field="command", tag="status", forbid_unknown_fields=True):
@@ -57,7 +57,8 @@ class Sent(_Part, frozen=True, kw_only=True):
 
 
 class Reply(_Part, frozen=True, kw_only=True, tag_field="reply", tag="status"):
-    """How the service is. `problems` are sentences for a person; empty when nothing is wrong.
+    """How the service is. `problems` are sentences for a person; empty when nothing is wrong. `warnings` are what
+    may be meant.
 
     `status` is the newest one, for a caller who is not root with that caller's rows only. `cycles` counts
     since the state was made; `next_cycle` is in seconds.
@@ -73,6 +74,7 @@ class Reply(_Part, frozen=True, kw_only=True, tag_field="reply", tag="status"):
     status: Status | None
     cycles: int = 0
     next_cycle: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 class Taken(_Part, frozen=True, kw_only=True, tag_field="reply", tag="taken"):

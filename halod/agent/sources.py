@@ -3,17 +3,20 @@
 
 Invariants:
 
-1. A policy with a fault changes nothing but the words: the last good one goes on, and the status says why.
+1. A policy with a fault changes nothing but the words: the last good one goes on, and the status says why,
+   which one it is and since when.
 2. Without any good policy ever, scans are inventories; nobody is told that nothing differs.
 3. The last good policy outlives a restart, in the state directory (`policy_cache`), with its digest unchanged.
 """
 
 import os
+import time
 from contextlib import suppress
 from typing import Final, Protocol
 
 import msgspec
 
+from halod.agent.dates import date
 from halod.agent.files import read_small, replace
 from halod.errors import UsageError
 from halod.policy.load import MAX_BYTES, PolicyError, parse, read_file
@@ -62,6 +65,8 @@ class FilePolicy:
         self._seen: Signature = ()
         self._current = Current()
         self._initial = initial
+        self._since = 0.0
+        """Wall time at which the last good policy came into force."""
 
     def refresh(self) -> Current:
         """Look at the file; see Source."""
@@ -90,20 +95,33 @@ class FilePolicy:
         return Current(policy=policy)
 
     def _last_good(self, error: str, code: str) -> Current:
-        return Current(policy=self._current.policy or self._kept(), error=error, code=code)
+        policy = self._current.policy or self._kept()
+        if policy is None:
+            goes_on = "there was no good policy before: servers are listed and not judged"
+        else:
+            goes_on = (
+                f"the last good policy goes on: {policy.digest[:19]}, in force since {date(self._since)}"
+            )
+        return Current(policy=policy, error=f"{error}; {goes_on}", code=code)
 
     def _kept(self) -> Policy | None:
         """Give the last good policy of an earlier run."""
         try:
             data = read_small(self._cache, MAX_BYTES)
+            self._since = os.stat(self._cache).st_mtime
             return None if data is None else parse(data, "policy")
         except (OSError, UsageError):
             return None
 
     def _keep(self, data: bytes) -> None:
-        """Keep a good policy for the next start; a disk that refuses costs only that."""
+        """Keep a good policy for the next start; a disk that refuses costs only that.
+
+        The copy's time is when it came into force, also after restarts.
+        """
+        self._since = time.time()
         with suppress(OSError):
             if read_small(self._cache, MAX_BYTES) == data:
+                self._since = os.stat(self._cache).st_mtime
                 return
         with suppress(OSError):
             replace(self._cache, data)

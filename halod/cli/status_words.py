@@ -15,13 +15,14 @@ _WATCHERS: Final = {
     "watching": "watched",
     "starting": "watcher starts",
     "limited": "watched in part",
+    "unavailable": "home not there, looked for again",
     "lost": "watcher ended, starts again",
     "off": "not watched",
 }
 _SANDBOX: Final = {
     "full": "full: workers read beneath the home only, without network",
     "partial": "partial: the kernel lacks Landlock or seccomp",
-    "unknown": "not known before the first scan",
+    "unknown": "not known: no worker of the last scan ended well",
 }
 
 
@@ -33,10 +34,12 @@ def render(reply: "Reply") -> str:
     if reply.next_cycle:
         lines.add("next scan", f"in {_span(reply.next_cycle)}, or soon after a config changes")
     lines.add("delivery", _delivery(reply.delivery))
-    lines.add("sandbox", _SANDBOX[reply.sandbox])
+    lines.add("sandbox", _SANDBOX[reply.sandbox] if reply.status else "not known before the first scan")
     lines.add("accounts", _accounts(reply.accounts))
     for problem in reply.problems:
         lines.problem(problem)
+    for warning in reply.warnings:
+        lines.problem(warning, label="warning", colour="yellow")
     if not reply.problems:
         lines.text += "\nnothing is wrong with the service\n"
     return lines.text
@@ -65,14 +68,13 @@ class _Lines:
         wrapped = wrap(escape(words), self._width, " " * _INDENT)
         self.text += f"{self._paint('dim', f'{label:<{_INDENT}}')}{wrapped[_INDENT:]}\n"
 
-    def problem(self, words: str) -> None:
-        """Add what is wrong."""
+    def problem(self, words: str, *, label: str = "wrong", colour: str = "red") -> None:
+        """Add what is wrong, or what may be meant."""
         if not self._told:
             self.text += "\n"
             self._told = True
         wrapped = wrap(escape(words), self._width, " " * _INDENT)
-        label = self._paint("red", "wrong".ljust(_INDENT))
-        self.text += f"{label}{wrapped[_INDENT:]}\n"
+        self.text += f"{self._paint(colour, label.ljust(_INDENT))}{wrapped[_INDENT:]}\n"
 
 
 def _last_scan(lines: _Lines, status: "Status | None") -> None:

@@ -19,11 +19,40 @@ def scope(policy: Policy, ring: str, units: tuple[str, ...] | list[str], today: 
 
     `today` is the day by UTC. Names that the policy does not know match nothing; see `check_device`.
     """
-    lineage = _with_parents(policy, units)
+    return _scoped(policy, ring, _with_parents(policy, units), today)
+
+
+def scope_in_doubt(policy: Policy, ring: str, units: tuple[str, ...] | list[str], today: date) -> Registry:
+    """Scope `policy` to a device whose ring or units it does not know: what may apply to it does.
+
+    An entry for other rings counts as one for this device when its ring is not known, and so with units: of
+    what such a registry still does not know, it is certain that it is approved nowhere the device can be.
+    """
+    known = frozenset(name for name, _ in policy.units)
+    return _scoped(
+        policy,
+        ring,
+        _with_parents(policy, units),
+        today,
+        any_ring=bool(ring) and ring not in policy.rings,
+        any_unit=not known.issuperset(units),
+    )
+
+
+def _scoped(
+    policy: Policy,
+    ring: str,
+    lineage: frozenset[str],
+    today: date,
+    *,
+    any_ring: bool = False,
+    any_unit: bool = False,
+) -> Registry:
     here, elsewhere, expired = [], [], []
     for entry in policy.entries:
         over = entry.expires is not None and today > entry.expires
-        if not _reaches(entry, ring, lineage):
+        doubtful = (any_ring and entry.rings) or (any_unit and entry.units)
+        if not (doubtful or _reaches(entry, ring, lineage)):
             if not over:
                 elsewhere.append(entry)
         elif over:

@@ -102,15 +102,20 @@ class Watcher(_ToAgent, frozen=True):
     """What became of an account's watcher.
 
     `limited`: the watch limit is exhausted, the rest is left to the timer. `overflow`: events were lost,
-    scan again. `lost`: the process ended unasked and is started anew.
+    scan again. `unavailable`: the home is not there, it is looked for again. `lost`: the process ended
+    unasked and is started anew. `partial` is said beside these: the kernel confines it in part only.
     """
 
     key: Key
-    state: Literal["watching", "limited", "overflow", "lost"]
+    state: Literal["watching", "limited", "overflow", "unavailable", "lost", "partial"]
 
 
 class Go(_ToAgent, frozen=True):
     """Begin: no other agent of this supervisor uses the state any more."""
+
+
+class ReloadRefused(_ToAgent, frozen=True):
+    """The settings were to be read again and cannot be used: go on with those of before, and say so."""
 
 
 class Stop(_ToAgent, frozen=True):
@@ -118,7 +123,7 @@ class Stop(_ToAgent, frozen=True):
 
 
 ToSupervisor = Loaded | Ready | Alive | Words | Scan | Watch | Leaving
-ToAgent = Answered | Changed | Watcher | Go | Stop
+ToAgent = Answered | Changed | Watcher | Go | ReloadRefused | Stop
 
 _encoder = msgspec.msgpack.Encoder()
 _of_supervisor = msgspec.msgpack.Decoder(ToAgent)

@@ -32,6 +32,7 @@ from halod.roles.protocol import (
     Leaving,
     Loaded,
     Ready,
+    ReloadRefused,
     Scan,
     Stop,
     Target,
@@ -49,6 +50,9 @@ LOADING: Final = 60.0
 """Seconds an agent may take to read its settings, secrets and policy."""
 _BACKLOG: Final = 4 * 1024 * 1024  # bytes of answers the agent has not taken, above which no worker starts
 _MOST_QUEUED: Final = 4 * MAX_ACCOUNTS
+_MOST_SCANS: Final = 8  # an agent asks for one at a time; each holds a payload of up to a frame
+_AT_ONCE: Final = 4  # reads of one agent in one turn: one that never stops talking delays nothing else
+_LAST_WORDS: Final = 64
 
 Say = Callable[..., None]
 
@@ -168,6 +172,7 @@ class Service:
             return
         if not self._agent.told_to_stop:
             self._deadline = 0.0
+            self._agent.channel.send(ReloadRefused())
         self._tell("reload-refused")
         self._notifier.ready()
 
@@ -177,8 +182,8 @@ class Service:
         """Take what an agent says, and see whether it has ended."""
         agent.channel.flush()
         try:
-            while not agent.channel.ended:
-                messages = agent.channel.receive()
+            for _ in range(_AT_ONCE):
+                messages = [] if agent.channel.ended else agent.channel.receive()
                 if not messages:
                     break
                 for message in messages:
@@ -208,7 +213,8 @@ class Service:
         """Check a request and do it."""
         requests.check(message.targets, root=self._root)
         if isinstance(message, Scan):
-            if len(self._queue) + len(message.targets) > _MOST_QUEUED:
+            held = {id(payload) for _, _, payload in self._queue}
+            if len(self._queue) + len(message.targets) > _MOST_QUEUED or len(held) >= _MOST_SCANS:
                 raise Broken("too many")
             self._queue += [(message.id, target, message.payload) for target in message.targets]
         elif not self._stopping:
@@ -297,8 +303,8 @@ class Service:
     def _hear_last(self, agent: AgentProcess) -> None:
         """Take what an agent said before it ended: that it left on purpose."""
         try:
-            while not agent.channel.ended:
-                messages = agent.channel.receive()
+            for _ in range(_LAST_WORDS):  # a child that it left behind may hold the connection, and talk on
+                messages = [] if agent.channel.ended else agent.channel.receive()
                 agent.left = agent.left or any(isinstance(message, Leaving) for message in messages)
                 if not messages:
                     return

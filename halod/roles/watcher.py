@@ -5,33 +5,27 @@
 that, `main` after. Invariants:
 
 1. It opens no file of the home, only directories, and holds none of them while it waits, so that a home can
-   be unmounted.
+   be unmounted. One that is gone is said, and ends it.
 2. It says kinds and locations' numbers (`watched.frames`) and nothing else; it logs nothing.
 3. It ends with the supervisor: by PR_SET_PDEATHSIG, and by the hang-up of its life pipe.
-4. It has one thread, so the worker's system call filter fits it. The limits are a worker's but for time: it
-   lives as long as the service, and `watched.loop` bounds what it takes of a processor.
+4. It has one thread, so the worker's system call filter, which is in force before `main`, fits it. The limits
+   are a worker's but for time: it lives as long as the service, and `watched.loop` bounds what it takes of a
+   processor.
 5. watchdog is loaded by `load` alone: no other process of halod has it.
 """
 
-import os
-import resource
+import contextlib
 import sys
 from collections.abc import Callable
-from typing import Final
 
 from halod.harnesses.table import LOCATIONS
 from halod.home.home import open_anchor
-from halod.roles import confine, order, seccomp
-from halod.roles import limits as limiting
-from halod.roles.limits import MIB, Limits
+from halod.roles import order
 from halod.roles.protocol import Target
 from halod.roles.watched.frames import Outbox
 from halod.roles.watched.interest import tree
 from halod.roles.watched.loop import HomeGone, Loop, Source
-from halod.roles.watching import Main
-
-LIMITS: Final = Limits(memory=512 * MIB)
-"""Address space, not memory: a few MiB are used, the rest is what the supervisor had mapped."""
+from halod.roles.watching import UNAVAILABLE, Main
 
 Sources = Callable[[], tuple[Source | None, bool]]
 """Make what tells of events, after the change of uid; None where files must be polled. The second value says
@@ -41,15 +35,7 @@ that it is so because a limit is exhausted."""
 def load(platform: str = sys.platform) -> Main:
     """Import and prepare what watching needs, before the rights are gone, and give what then watches."""
     events = load_events(platform)
-    code = seccomp.build(os.uname().machine) if platform == "linux" and sys.maxsize > 1 << 32 else b""
-
-    def main(target: Target, payload: bytes, frames: int, life: int) -> None:
-        os.closerange(life + 1, confine.highest_descriptor() + 1)  # the home, held for Landlock
-        limit(LIMITS)
-        seccomp.install(code)
-        watch(target, payload, events, (frames, life))
-
-    return main
+    return lambda target, payload, frames, life: watch(target, payload, events, (frames, life))
 
 
 def load_events(platform: str = sys.platform) -> Sources:
@@ -72,14 +58,6 @@ def load_events(platform: str = sys.platform) -> Sources:
     return make
 
 
-def limit(wanted: Limits) -> None:
-    """Put a worker's limits into force but that of processor time. Raises OSError, ValueError."""
-    for kind, soft, hard in limiting.kernel_limits(wanted):
-        if kind != resource.RLIMIT_CPU:
-            ceiling = limiting.lowered(hard, resource.getrlimit(kind)[1])
-            resource.setrlimit(kind, (min(soft, ceiling), ceiling))
-
-
 def watch(target: Target, payload: bytes, events: Sources, pipes: tuple[int, int]) -> None:
     """Watch a home as the Plan in `payload` says, until the supervisor hangs up or the home is gone.
 
@@ -88,10 +66,11 @@ def watch(target: Target, payload: bytes, events: Sources, pipes: tuple[int, int
     """
     plan = order.decode(payload)
     source, limited = events()
+    out = Outbox(pipes[0])
     loop = Loop(
         lambda: open_anchor(target.home, owned_links=True),
         tree((*LOCATIONS, *plan.extra)),
-        Outbox(pipes[0]),
+        out,
         pipes[1],
         source=source,
         follow="~" in plan.link_roots,
@@ -100,4 +79,6 @@ def watch(target: Target, payload: bytes, events: Sources, pipes: tuple[int, int
     try:
         loop.run()
     except HomeGone:
-        return
+        out.put(UNAVAILABLE)
+        with contextlib.suppress(BrokenPipeError):
+            out.flush()

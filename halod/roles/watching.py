@@ -5,6 +5,7 @@ A watcher says frames of three bytes on its pipe: a kind and a location number (
 
 1. A watcher is hostile once its home has been read: it can say numbers, and nothing it says makes memory grow.
 2. One that ends unasked, or says anything else, is started again after FIRST seconds, doubled up to LAST.
+   So is one whose home is not there, which is no fault of the watcher and is not told of as one.
 3. Nothing here waits, except `close`, for GRACE seconds at most.
 """
 
@@ -17,8 +18,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, NoReturn
 
-from halod.home import Home
+from halod.home import Home, Refused
+from halod.roles import limits
 from halod.roles.confine import ANSWER_FD, LIFE_FD, System
+from halod.roles.limits import MIB, Limits
 from halod.roles.protocol import Changed, Target, Watcher
 
 CHANGED: Final = 1
@@ -29,21 +32,30 @@ LIMITED: Final = 3
 """The system's watch limit is exhausted: the rest is left to the timer."""
 OVERFLOW: Final = 4
 """Events were lost: the home must be scanned again."""
+UNAVAILABLE: Final = 5
+"""The home is not there, or not the one of before: the watcher ends, and another one looks again."""
+PARTIAL: Final = 6
+"""The kernel confines this watcher in part only: it lacks Landlock or the system call filter."""
+
+LIMITS: Final = Limits(memory=512 * MIB)
+"""Address space, not memory: a few MiB are used, the rest is what the supervisor had mapped."""
 
 FIRST: Final = 1.0
 LAST: Final = 60.0
 GRACE: Final = 0.5
 _PAUSE: Final = 0.1  # between reads of one watcher: a flood is folded here
 _CHUNK: Final = 3 * 16384
-_STATES: Final[dict[int, Literal["watching", "limited", "overflow"]]] = {
+_STATES: Final[dict[int, Literal["watching", "limited", "overflow", "unavailable", "partial"]]] = {
     WATCHING: "watching",
     LIMITED: "limited",
     OVERFLOW: "overflow",
+    UNAVAILABLE: "unavailable",
+    PARTIAL: "partial",
 }
 
 Main = Callable[[Target, bytes, int, int], object]
 """Watch until the end: target, payload (a Plan), the descriptor to write frames to, the one whose hang-up
-means that the supervisor is gone. It runs with the account's rights, under Landlock."""
+means that the supervisor is gone. It runs with the account's rights, under Landlock and the filter."""
 Load = Callable[[], Main]
 """Give the Main, in the child before it gives its rights away: it imports what watching needs."""
 
@@ -51,7 +63,7 @@ Load = Callable[[], Main]
 class _Live:
     """A watcher that runs, or that is to be started again at `due`."""
 
-    __slots__ = ("born", "data", "due", "life", "pid", "pipe", "read_at", "target", "wait")
+    __slots__ = ("absent", "born", "data", "due", "life", "pid", "pipe", "read_at", "target", "wait")
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -63,6 +75,8 @@ class _Live:
         self.born = 0.0
         self.read_at = 0.0
         self.data = b""
+        self.absent = False
+        """It said that the home is not there, so its end is no loss."""
 
 
 class Watchers:
@@ -142,17 +156,25 @@ class Watchers:
             live.data = data[whole:]
             said = _frames(live.target.key, data[:whole])
             if said is not None:
+                live.absent = live.absent or Watcher(live.target.key, "unavailable") in said
                 return said
+        elif live.absent:
+            self._replace(live, now)
+            return []
         return [self._lost(live, now)]
 
     def _lost(self, live: _Live, now: float) -> Watcher:
+        if live.wait == FIRST or now - live.born > LAST:  # one that never lives long is told of once
+            self._report(live.pid)
+        self._replace(live, now)
+        return Watcher(live.target.key, "lost")
+
+    def _replace(self, live: _Live, now: float) -> None:
+        """End a watcher, and plan the next one."""
         if now - live.born > LAST:
             live.wait = FIRST
-        if live.wait == FIRST:  # one that never lives long is told of once
-            self._report(live.pid)
         self._end(live)
         self._again(live, now)
-        return Watcher(live.target.key, "lost")
 
     def _again(self, live: _Live, now: float) -> None:
         live.due = now + live.wait
@@ -167,7 +189,7 @@ class Watchers:
             self._ended.append(live.pid)
             os.close(live.pipe)
             os.close(live.life)
-        live.pid, live.pipe, live.life, live.data = 0, -1, -1, b""
+        live.pid, live.pipe, live.life, live.data, live.absent = 0, -1, -1, b"", False
 
     def _start(self, live: _Live, now: float) -> bool:
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -212,18 +234,37 @@ def become(system: System, load: Load, target: Target, payload: bytes, started: 
     write, life, supervisor = started
     system.detach()
     system.descriptors(write, life)
-    for kind in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
-        resource.setrlimit(kind, (0, 0))
     main = load()
+    limit(LIMITS)
     system.identity(target.uid, target.gid, target.groups)
     system.undebuggable()
     system.no_new_privileges()
     system.follow(supervisor)
-    home = Home.open(target.home, uid=target.uid)
-    locked = system.landlock(home)
-    if not locked and system.was_root and not target.known:
+    try:
+        with Home.open(target.home, uid=target.uid) as home:  # closed again: a held home cannot be unmounted
+            locked = system.landlock(home)
+    except Refused:
+        _tell(UNAVAILABLE)
         return
+    if not locked and system.was_root and not target.known:
+        _tell(UNAVAILABLE)
+        return
+    filtered = system.seccomp()
+    if not (locked and filtered):
+        _tell(PARTIAL)
     main(target, payload, ANSWER_FD, LIFE_FD)
+
+
+def limit(wanted: Limits) -> None:
+    """Put a worker's limits into force but that of processor time. Raises OSError, ValueError."""
+    for kind, soft, hard in limits.kernel_limits(wanted):
+        if kind != resource.RLIMIT_CPU:
+            ceiling = limits.lowered(hard, resource.getrlimit(kind)[1])
+            resource.setrlimit(kind, (min(soft, ceiling), ceiling))
+
+
+def _tell(kind: int) -> None:
+    os.write(ANSWER_FD, bytes((kind, 0, 0)))
 
 
 def _frames(key: int, data: bytes) -> list[Changed | Watcher] | None:

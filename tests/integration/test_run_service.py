@@ -86,7 +86,44 @@ def test_settings_that_are_spoilt_do_not_end_a_service():
         run.process.send_signal(signal.SIGHUP)
         run.wait(lambda: run.events("reload-refused"))
         assert run.agent() == first
-        assert run.ask({"command": "status"})["reply"] == "status"
+        run.wait_for_cycle(2)
+        assert (run.status()["errorCode"], run.findings()) == ("reload-refused", ["notes"])
+        assert "the new settings cannot be used" in run.ask({"command": "status"})["problems"][0]
+        run.settings(device={"rign": None})
+        run.process.send_signal(signal.SIGHUP)
+        run.wait_for_cycle(3)
+        assert (run.status()["errorCode"], run.ask({"command": "status"})["problems"]) == ("", [])
+        run.stop()
+
+
+def test_a_mistyped_ring_opens_and_resolves_nothing():
+    """A reload with a ring that the policy lacks: what its entries approve is no finding, what was one stays."""
+    with service() as run:
+        run.write_servers(tools={"command": "npx", "args": ["-y", "@acme/tools@1.2.0"]}, notes=NOTES)
+        run.policy.write_text(
+            "rings: [ring0]\nmcp: {servers: [{id: tools, rings: [ring0],"
+            ' package: {type: npm, identifier: "@acme/tools", version: 1.2.0}}]}\n'
+        )
+        run.start()
+        run.wait_for_cycle()
+        assert run.findings() == ["notes"]
+        run.settings(device={"ring": "rign0"})
+        run.process.send_signal(signal.SIGHUP)
+        run.wait_for_cycle(2)
+        run.wait(lambda: run.ask({"command": "status"})["accounts"][0]["watcher"] == "watching")
+        run.write_servers(tools={"command": "npx", "args": ["-y", "@acme/tools@1.2.0"]})
+        run.wait_for_cycle(3)
+        status = run.status()
+        assert status["errorCode"] == "device-unknown"
+        assert "did you mean" in status["lastError"]
+        assert [(row["server"], row.get("stale", False)) for row in status["mcpDrift"]] == [("notes", True)]
+        assert status["mcpApproved"] == []
+        assert [line["opened"] + line["resolved"] for line in run.cycles()[1:]] == [0, 0]
+        run.settings(device={"ring": "ring0"})
+        run.process.send_signal(signal.SIGHUP)
+        run.wait_for_cycle(4)
+        assert (run.findings(), run.status()["errorCode"]) == ([], "")
+        assert run.cycles()[-1]["resolved"] == 1
         run.stop()
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from halod.harnesses.table import LOCATIONS, extra_location
 from halod.roles import order, watcher
+from halod.roles.confine import System
 from tests.support.roles import UID, make_home, public_directory, wait_until
 from tests.support.watching import Watcher, number
 
@@ -94,7 +95,30 @@ def test_the_hang_up_of_the_life_pipe_ends_it(home, started):
 def test_a_home_that_is_moved_ends_it(home, started):
     watching = started(home)
     os.rename(home, f"{home}.away")
+    watching.until("unavailable")
     assert watching.wait() == 0
+
+
+def test_a_home_that_is_not_there_is_said():
+    """Before anything is watched: an unmounted home is no fault of the watcher."""
+    watching = Watcher("/no/such/home")
+    try:
+        watching.until("unavailable")
+        assert watching.wait() == 0
+    finally:
+        watching.close()
+
+
+@pytest.mark.parametrize("lacks", ["_landlock", "_filter"])
+def test_a_kernel_that_confines_in_part_is_said(home, lacks):
+    """Without Landlock, or without the filter, it watches all the same, and says so first."""
+    system = System()
+    setattr(system, lacks, 0 if lacks == "_landlock" else b"")
+    watching = Watcher(home, system=system)
+    try:
+        assert watching.until("watching") == [("partial", 0), ("watching", 0)]
+    finally:
+        watching.close()
 
 
 def test_it_dies_of_sigkill_and_takes_nobody_along(home, started):

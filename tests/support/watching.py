@@ -22,6 +22,8 @@ NAMES = {
     watching.CHANGED: "changed",
     watching.LIMITED: "limited",
     watching.OVERFLOW: "overflow",
+    watching.PARTIAL: "partial",
+    watching.UNAVAILABLE: "unavailable",
     watching.WATCHING: "watching",
 }
 PAYLOAD = order.encode(order.Plan())
@@ -47,14 +49,14 @@ def target(home, uid=UID):
 class Watcher:
     """A real watcher in a child of this process, become one as the supervisor's children do."""
 
-    def __init__(self, home, *, plan=None, load=watcher.load, uid=UID):
+    def __init__(self, home, *, plan=None, load=watcher.load, uid=UID, system=None):
         payload = PAYLOAD if plan is None else order.encode(plan)
         self.heard = []
         self.code = None
         self.frames, write = os.pipe()
         life, self.life = os.pipe()
         supervisor = os.getpid()
-        system = System()
+        system = system or System()
         gc.freeze()
         self.pid = os.fork()
         if self.pid == 0:

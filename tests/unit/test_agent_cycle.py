@@ -17,6 +17,16 @@ from halod.roles.protocol import Answered
 from halod.settings import Device, Settings
 
 POLICY = b"rings: [r]\nmcp: {servers: [{id: one, url: 'https://mcp.acme.example/one', rings: [r], expires: 2026-11-30}]}\n"
+SCOPED = b"""\
+rings: [r, s]
+units: {u: {}}
+mcp:
+  deny: [{host: evil.example}]
+  servers:
+    - {id: one, url: 'https://mcp.acme.example/one', rings: [r]}
+    - {id: two, url: 'https://mcp.acme.example/two', units: [u]}
+    - {id: all, url: 'https://mcp.acme.example/all'}
+"""
 DEV = Account(name="dev", uid=1001, gid=1001, home="/home/dev")
 OPS = Account(name="ops", uid=1002, gid=1002, home="/home/ops")
 DAY = 86400.0
@@ -169,11 +179,66 @@ def _payload(cycles):
     return cycles.request().payload
 
 
-def test_a_ring_that_the_policy_does_not_know_is_told():
-    """The device's place is checked against each policy."""
-    cycles = Cycles(Machinery.of(Settings(device=Device(ring="x")), Fixed(parse(POLICY, "p"))), Clock())
+def in_doubt(**device):
+    cycles = Cycles(Machinery.of(Settings(device=Device(**device)), Fixed(parse(SCOPED, "p"))), Clock())
     cycles.refresh()
-    assert full(cycles, DEV).error_code == "device-unknown"
+    return cycles
+
+
+@pytest.mark.parametrize("device", [{"ring": "x"}, {"ring": "r", "units": ("x",)}])
+def test_a_ring_or_unit_that_the_policy_does_not_know_is_told(device):
+    """The device's place is checked against each policy."""
+    status = full(in_doubt(**device), DEV)
+    assert status.error_code == "device-unknown"
+    assert status.last_error.startswith("unknown ")
+    assert "nothing is resolved" in status.last_error
+
+
+@pytest.mark.parametrize(
+    ("device", "here"),
+    [
+        ({"ring": "x"}, {"one", "all"}),
+        ({"units": ("x",)}, {"two", "all"}),
+        ({"ring": "x", "units": ("u",)}, {"one", "two", "all"}),
+        ({"ring": "s"}, {"all"}),
+    ],
+)
+def test_what_may_apply_is_not_held_against_a_device(device, here):
+    """Entries for rings count when the ring is not known, for units when a unit is not; else as ever."""
+    registry = order.decode(_payload(in_doubt(**device))).registry
+    assert {entry.id for entry in registry.entries} == here
+
+
+def test_a_place_that_is_not_known_accuses_and_acquits_nobody():
+    """What no ring approves is found; versions and approvals that depend on it are not; nothing is vouched for."""
+    cycles = in_doubt(ring="x")
+    under = cycles.begin("timer", full=True)
+    cycles.select(Selection(accounts=(DEV,)))
+    (target,) = cycles.request().targets
+    rows = (
+        row("new"),
+        msgspec.structs.replace(row("bad"), kind="denied", entry="0"),
+        msgspec.structs.replace(row("old"), kind="version-drift", entry="one"),
+        msgspec.structs.replace(row("mine"), kind="approved", entry="one"),
+        msgspec.structs.replace(row("ours"), kind="approved", entry="all"),
+    )
+    cycles.answered(Answered(under.number, target.key, "", answer(*rows)))
+    outcome = cycles.finish()
+    status = outcome.status
+    assert {(one.server, one.kind) for one in status.mcp_drift} == {("new", "unapproved"), ("bad", "denied")}
+    assert status.mcp_drift_total == 2
+    assert [one.id for one in status.mcp_approved] == ["all"]
+    assert outcome.seen == ()
+
+
+def test_a_refused_reload_is_in_the_status(cycles):
+    """Until an agent with good settings takes over; an error of the cycle itself goes before."""
+    cycles.reload_refused = True
+    assert full(cycles, DEV).error_code == "reload-refused"
+    cycles.begin("timer", full=True)
+    cycles.request()
+    cycles.give_up(UNANSWERED)
+    assert cycles.finish().status.error_code == "scan-unanswered"
 
 
 def test_without_a_policy_it_is_an_inventory():

@@ -2,6 +2,7 @@
 """Which policy counts: new, broken, unreadable, gone, back again, over a restart; and one agent's lock."""
 
 import os
+from datetime import UTC, datetime
 
 import pytest
 
@@ -9,6 +10,7 @@ from halod.agent.lock import FILE_NAME, Lock
 from halod.agent.sources import FilePolicy, NoPolicy
 from halod.errors import EnvironmentFault
 
+NOON = 1796040000.0  # 2026-11-30T12:00:00Z
 GOOD = b"mcp: {servers: [{id: one, url: 'https://mcp.acme.example/one'}]}\n"
 OTHER = b"mcp: {mode: warn, servers: []}\n"
 BAD = b"mcp: {servers: [{id: x}]}\n"
@@ -58,7 +60,9 @@ def test_the_last_good_one_is_kept(path, spoil, code):
         put(path, spoil)
     current = policy.refresh()
     assert (current.policy, current.code) == (good, code)
-    assert current.error
+    assert f"the last good policy goes on: {good.digest[:19]}, in force since 2026-" in current.error.replace(
+        datetime.now(UTC).strftime("since %Y-"), "since 2026-"
+    )
     assert policy.refresh() is current
     put(path, GOOD)
     assert policy.refresh().code == ""
@@ -69,10 +73,25 @@ def test_the_last_good_one_outlives_a_restart(path):
     put(path, GOOD)
     digest = source(path).refresh().policy.digest
     put(path, BAD)
-    assert source(path, BAD).refresh().policy.digest == digest
+    os.utime(path.parent / "policy.yaml", (NOON, NOON))
+    current = source(path, BAD).refresh()
+    assert current.policy.digest == digest
+    assert current.error.endswith(f"goes on: {digest[:19]}, in force since 2026-11-30T12:00:00Z")
     (path.parent / "policy.yaml").write_bytes(b"rubbish: [")
     current = source(path, BAD).refresh()
     assert (current.policy, current.code) == (None, "policy-invalid")
+    assert current.error.endswith("servers are listed and not judged")
+
+
+def test_a_policy_is_in_force_since_it_was_first_taken(path):
+    """Reading the same one again, at a restart, does not make it younger."""
+    put(path, GOOD)
+    source(path).refresh()
+    os.utime(path.parent / "policy.yaml", (NOON, NOON))
+    policy = source(path)
+    policy.refresh()
+    put(path, BAD)
+    assert "in force since 2026-11-30T12:00:00Z" in policy.refresh().error
 
 
 def test_a_state_that_cannot_be_written_costs_only_the_copy(path):

@@ -10,7 +10,7 @@ import time
 import msgspec
 import pytest
 
-from halod.roles import order, watching
+from halod.roles import order, watcher, watching
 from halod.roles.channel import Channel
 from halod.roles.notify import Notifier
 from halod.roles.protocol import (
@@ -20,6 +20,7 @@ from halod.roles.protocol import (
     Leaving,
     Loaded,
     Ready,
+    ReloadRefused,
     Scan,
     Stop,
     Target,
@@ -320,6 +321,31 @@ def test_a_hanging_worker_does_not_delay_the_end(tmp_path):
         assert spent < 2
 
 
+def test_an_agent_hears_of_a_refused_reload():
+    """The agent that goes on with the settings of before can say so."""
+    started = []
+
+    def act(service):
+        real = service._begin
+
+        def begin():
+            started.append(1)
+            if len(started) == 2:
+                service._refused(2)
+                return
+            real()
+
+        service._begin = begin
+        alarm(signal.SIGHUP, 0.3)(service)
+
+    def behave(peer):
+        good = peer.until(ReloadRefused) is not None
+        peer.send(Leaving("done"))
+        return 0 if good else 9
+
+    assert supervise(behave, act=act)[:2] == (0, ["reload-refused"])
+
+
 def test_watchers_speak_to_the_agent():
     """What a watcher says arrives in the agent's words; numbers that it repeats arrive once."""
 
@@ -374,6 +400,20 @@ def test_a_watcher_that_says_anything_else_is_replaced(data):
 
         code, said, _, left, _ = supervise(behave, load)
         assert (code, said, left) == (0, ["watcher-lost"], [])
+
+
+def test_a_home_that_is_not_there_is_no_lost_watcher():
+    """An unmounted home: the agent is told, another watcher looks again, and no line says that one was lost."""
+
+    def behave(peer):
+        peer.send(Watch((target("/no/such/home"),), b""))
+        first, began = peer.until(Watcher), time.monotonic()
+        again, spent = peer.until(Watcher), time.monotonic() - began
+        peer.send(Leaving("done"))
+        return 0 if first == again == Watcher(1, "unavailable") and spent > 0.9 else 9
+
+    code, said, _, left, _ = supervise(behave, watcher.load)
+    assert (code, said, left) == (0, [], [])
 
 
 def test_a_flood_of_a_watcher_is_folded():

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from halod.harnesses.table import LOCATIONS, extra_location
-from halod.roles import order, watcher
+from halod.roles import order, watcher, watching
 from halod.roles.limits import Limits
 from tests.support.roles import in_child
 from tests.support.watching import PAYLOAD, frames, target
@@ -85,7 +85,7 @@ def test_a_watchdog_of_another_form_is_no_end(monkeypatch):
 def test_time_is_not_limited_but_everything_else_is():
     def attempt():
         before = resource.getrlimit(resource.RLIMIT_CPU)
-        watcher.limit(Limits(descriptors=100))
+        watching.limit(Limits(descriptors=100))
         return (
             resource.getrlimit(resource.RLIMIT_CPU) == before,
             resource.getrlimit(resource.RLIMIT_NOFILE),
@@ -124,40 +124,16 @@ def test_a_watch_ends_with_its_supervisor(home, pipes):
 
 
 def test_a_watch_ends_with_its_home(home, pipes):
-    _, write, life, _ = pipes
+    """It says that the home is not there, so that its end is no loss."""
+    read, write, life, _ = pipes
     watcher.watch(target(home / "none"), PAYLOAD, lambda: (None, False), (write, life))
+    assert frames(os.read(read, 100)) == [("unavailable", 0)]
 
 
 def test_an_order_that_is_none_is_refused(home, pipes):
     _, write, life, _ = pipes
     with pytest.raises(msgspec.MsgspecError):
         watcher.watch(target(home), b"", lambda: (None, False), (write, life))
-
-
-def test_the_whole_entry_point(home):
-    """In a child, without the filter's architecture: a full one could not tell what it covered."""
-
-    def attempt():
-        read, write = os.pipe()
-        life, hold = os.pipe()
-        os.close(hold)
-        watcher.LIMITS = Limits(descriptors=1024, memory=1 << 40)
-        result = os.dup2(keep[0], 3)
-        os.dup2(write, 4)
-        os.dup2(life, 5)
-        os.dup2(read, 2)
-        main = watcher.load("darwin")
-        real = os.closerange
-        os.closerange = lambda low, high: None
-        try:
-            main(target(home), PAYLOAD, 4, 5)
-        finally:
-            os.closerange = real
-        assert result == 3
-        return frames(os.read(2, 100))
-
-    keep = []
-    assert in_child(attempt, keep=keep) == [("watching", 0)]
 
 
 def test_locations_of_the_settings_are_watched(home, pipes, monkeypatch):
