@@ -160,7 +160,7 @@ _TOKEN: Final = re.compile(
 )
 _HOME_PATH: Final = re.compile(
     r"(?:^|[^A-Za-z0-9])(?:~[\w.-]*[/\\]|[/\\](?:[\w.-]+[/\\]){0,4}(?:home|Users|root)(?:[/\\]|$))"
-    r"|\$\{?HOME\b|%USERPROFILE%",
+    r"|\$\{?HOME\b|%(?:USERPROFILE|HOMEPATH)%|\$env:(?:USERPROFILE|HOME(?:PATH)?)\b",
     re.IGNORECASE,
 )
 _MAIL: Final = re.compile(r"[^\s@/:<>()\"',;]@(?:[\w-]+\.)+[^\W\d_][\w-]+")
@@ -210,6 +210,19 @@ def hashed_name(name: str) -> str:
 
 
 def _may_hold_secret(text: str) -> bool:
+    return _tells(text) or (not text.isascii() and _tells(_plain(text)))
+
+
+def _plain(text: str) -> str:
+    """Give a text as a person reads it: wide and styled letters plain, marks that change nothing dropped.
+
+    A full-width at-sign makes a mail address to a reader, and an invisible mark goes with a token that is copied.
+    """
+    plain = unicodedata.normalize("NFKC", text)
+    return "".join(char for char in plain if unicodedata.category(char) != "Mn")
+
+
+def _tells(text: str) -> bool:
     if "://" in text or _HOME_PATH.search(text) is not None or _MAIL.search(text) is not None:
         return True
     return has_token_prefix(text) or has_secret_run(text)

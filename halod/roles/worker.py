@@ -74,8 +74,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     def open(self) -> Home:
         """Open the home, in the worker. Raises Refused; PermissionError when it may not be searched.
 
-        A home that cannot be searched is one row, not one for each file that might be in it.
+        A home that cannot be searched is one row, not one for each file that might be in it. One that is no
+        absolute path (an account without a home) is none: the caller's folder is nobody's home.
         """
+        if not self.home.startswith("/"):
+            raise Refused("home-unavailable")
         home = Home.open(
             self.home,
             uid=self.uid,

@@ -139,10 +139,10 @@ def test_small_definitions_are_always_judged_and_large_ones_while_there_is_room(
     monkeypatch.setattr(effort, "DEFINITIONS", 5_000)
     small = definition(command="/opt/house")
     registry = Registry(entries=(Entry(id="house", definition_sha256=small.sha256),))
-    large = definition(command="/opt/house", env=[("A", "x" * 4_000)])
-    rows = said(small, large, large, small, registry=registry).rows
-    assert [each.kind for each in rows] == ["approved", "approved", "unapproved", "approved"]
-    assert rows[2].note == "unidentifiable"
+    large = definition(command="/opt/house", name="b", env=[("A", "x" * 4_000)])
+    rows = said(large, large, small, registry=registry).rows
+    assert [each.kind for each in rows] == ["approved", "unapproved", "approved"]
+    assert rows[1].note == "unidentifiable"
 
 
 def test_a_definition_longer_than_a_system_starts_is_unapproved():

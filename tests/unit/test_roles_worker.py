@@ -204,3 +204,13 @@ def test_a_job_opens_its_home(tmp_path):
         assert os.path.samestat(os.fstat(home.fd), os.stat(tmp_path))
     finally:
         home.close()
+
+
+@pytest.mark.parametrize("home", ["", ".", "home/dev"])
+def test_an_account_without_an_absolute_home_does_not_get_the_callers_folder(tmp_path, monkeypatch, home):
+    """An empty home in the password database must not make the current folder the account's."""
+    (tmp_path / "home/dev").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Refused) as refusal:
+        worker.Job(uid=os.getuid(), gid=os.getgid(), home=home).open()
+    assert refusal.value.reason == "home-unavailable"
