@@ -128,13 +128,16 @@ def own_directory(path: str, mode: int, ids: Ids | None) -> None:
     """Make a directory of the agent's account, or see that it is one. Raises EnvironmentFault."""
     uid = os.geteuid() if ids is None else ids.uid
     try:
-        made = _make(path, mode)
+        made = _make(path)
         found = os.lstat(path)
-        if stat.S_ISDIR(found.st_mode) and found.st_uid == uid:
+        if not made and stat.S_ISDIR(found.st_mode) and found.st_uid == uid:
             return  # not opened: root without CAP_DAC_OVERRIDE (systemd/halod.service) may not
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             status = os.fstat(descriptor)
+            made = made and status.st_uid == os.geteuid()
+            if made:
+                os.fchmod(descriptor, mode)
             if status.st_uid != uid and ids is not None and (made or not os.listdir(descriptor)):
                 os.fchown(descriptor, ids.uid, ids.gid)
                 status = os.fstat(descriptor)
@@ -147,12 +150,15 @@ def own_directory(path: str, mode: int, ids: Ids | None) -> None:
         raise EnvironmentFault(f"{path} belongs to another account than the agent's", advice=_advice(ids))
 
 
-def _make(path: str, mode: int) -> bool:
-    """Make a directory, and its parents for everybody to pass; tell whether it was not there."""
+def _make(path: str) -> bool:
+    """Make a directory, and its parents for everybody to pass; tell whether it was not there.
+
+    Its mode is set by descriptor: the one below the state directory lies where the agent may put a link in its
+    place meanwhile, and root must not change the mode of what that points to.
+    """
     with contextlib.suppress(FileExistsError):
         os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
-        os.mkdir(path, mode)
-        os.chmod(path, mode)
+        os.mkdir(path, 0o700)
         return True
     return False
 

@@ -230,7 +230,10 @@ class Settings(_Table, frozen=True, kw_only=True):
         return [(key, path) for key, path in named if path]
 
     def trusted_files(self) -> list[str]:
-        """Give every file that must be beyond others' reach (design 3): what root demands before it runs."""
+        """Give every path that must be beyond others' reach (design 3): what root demands before it runs.
+
+        Of the state directory, which is the agent's, that is where it lies: root makes it there, and gives it away.
+        """
         report = self.report
         paths = (
             *self.sources,
@@ -240,6 +243,7 @@ class Settings(_Table, frozen=True, kw_only=True):
             report.ca_file,
             report.client_cert,
             report.client_key,
+            posixpath.dirname(self.state.dir),
         )
         return [path for path in dict.fromkeys(paths) if path]
 

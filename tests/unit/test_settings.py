@@ -323,6 +323,7 @@ def test_the_files_that_count_are_named():
         "/etc/halod/ca.pem",
         "/etc/halod/client.pem",
         "/etc/halod/client.key",
+        "/srv",
     ]
     assert got.secret_files() == [
         ("report.token_file", "/etc/halod/token"),
