@@ -14,6 +14,7 @@ from halod.roles import order, watcher, watching
 from halod.roles.channel import Channel
 from halod.roles.notify import Notifier
 from halod.roles.protocol import (
+    Alive,
     Answered,
     Changed,
     Go,
@@ -27,6 +28,7 @@ from halod.roles.protocol import (
     Watch,
     Watcher,
     Words,
+    frame,
 )
 from halod.roles.service import Service
 from tests.support.roles import GID, UID, children, descriptors, in_child, make_home, public_directory
@@ -223,6 +225,52 @@ def test_rubbish_from_the_agent_ends_the_service(data):
         return 0
 
     assert supervise(behave)[:2] == (1, ["agent-broken"])
+
+
+def test_an_agent_that_never_stops_talking_delays_nothing():
+    """The supervisor hears a signal, and ends in time, while its agent floods it with good messages."""
+    flood = frame(Alive()) * 30000
+
+    def behave(peer):
+        os.set_blocking(peer.channel.fileno(), True)
+        while True:
+            os.write(peer.channel.fileno(), flood)
+
+    code, said, spent, _, _ = supervise(behave, act=alarm(signal.SIGTERM, 0.3))
+    assert (code, said) == (0, ["agent-stuck"])
+    assert spent < 2.3
+
+
+def test_a_child_that_an_agent_left_behind_does_not_keep_the_supervisor():
+    """The agent is gone, somebody else holds its connection and talks on: that is not listened to."""
+    flood = frame(Alive()) * 30000
+
+    def behave(peer):
+        if os.fork():
+            return 0
+        os.set_blocking(peer.channel.fileno(), True)
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            os.write(peer.channel.fileno(), flood)
+        return 0
+
+    code, said, spent, _, _ = supervise(behave)
+    assert (code, said) == (1, ["agent-died"])
+    assert spent < 5
+
+
+def test_scans_that_pile_up_end_the_service():
+    """Each holds a payload, megabytes of it: an agent that asks for more than are done is broken."""
+    with public_directory() as directory:
+        home = make_home(directory)
+
+        def behave(peer):
+            for _ in range(40):
+                peer.send(Scan(1, tuple(target(home, key) for key in range(20)), order.encode(order.Plan())))
+            peer.until(Stop)
+            return 0
+
+        assert supervise(behave)[:2] == (1, ["agent-broken"])
 
 
 def test_an_agent_that_leaves_without_a_word_is_missed():
