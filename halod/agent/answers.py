@@ -17,6 +17,7 @@ from halod.agent.cycle import RELOAD, Cycles
 from halod.agent.dates import date
 from halod.agent.outbox_protocol import WORDS
 from halod.agent.reply import (
+    Canary,
     Refused,
     Reply,
     Request,
@@ -25,6 +26,7 @@ from halod.agent.reply import (
     Sent,
     Submit,
     Taken,
+    Tested,
     Watched,
     WatcherWord,
 )
@@ -52,12 +54,17 @@ class Desk:
         self.unwritten = ""
         self.next_at = 0.0
         self.wake: Callable[[], None] = lambda: None
+        self.test: Callable[[int], Tested] = lambda number: Tested(number=number, outcome="unavailable")
 
     def handle(self, request: Request, uid: int) -> Said:
         """Answer a request of the caller `uid`."""
         trusted = uid == 0 or (not self._root and uid == os.geteuid())
         if isinstance(request, Submit):
             return self._submit(request.status) if trusted else Refused(words="only root may submit a status")
+        if isinstance(request, Canary):
+            return (
+                self.test(request.number) if trusted else Refused(words="only root may send a test finding")
+            )
         return self._reply(None if trusted else uid)
 
     def _submit(self, status: Status) -> Said:
@@ -181,3 +188,21 @@ def of_users(status: Status, names: frozenset[str]) -> Status:
         inventory=inventory,
         transitions=msgspec.UNSET,
     )
+
+
+def summary(status: Status) -> str:
+    """Give the line for the service manager: counts only."""
+    found = status.mcp_drift_total
+    gaps = len(status.skipped)
+    accounts = status.coverage.accounts
+    parts = [f"{accounts} account{'' if accounts == 1 else 's'}"]
+    if status.mode == "inventory":
+        rows = len(status.inventory) if isinstance(status.inventory, tuple) else 0
+        parts.append(f"{rows} servers listed, no policy")
+    else:
+        parts.append(f"{found} finding{'' if found == 1 else 's'}")
+    if gaps:
+        parts.append(f"{gaps} not read")
+    if status.error_code:
+        parts.append(status.error_code)
+    return ", ".join(parts)

@@ -17,8 +17,10 @@ from halod.agent.enrol import About, Enrolment
 from halod.agent.http import Client
 from halod.agent.outbox import Limits
 from halod.agent.prepare import Prepared
+from halod.agent.reply import Tested
 from halod.agent.state import State
 from halod.device import os_name
+from halod.errors import EnvironmentFault
 
 _JOIN: Final = 1.0
 _TURNS: Final = 200
@@ -73,6 +75,16 @@ class Post:
         """Say that there is something new to deliver."""
         self._event.set()
 
+    def test(self, number: int) -> Tested:
+        """Send a test finding, or tell how that one is (`Trial.ask`)."""
+        if self._courier is None:
+            return Tested(
+                number=number, outcome="unavailable", words="reports are off: there is no report.url"
+            )
+        said = self._courier.trial.ask(number)
+        self.wake()
+        return said
+
     def stop(self) -> None:
         """End the thread, out of a request too; what it was sending is sent again after the next start."""
         if self._courier is not None:
@@ -117,4 +129,13 @@ class Post:
             say=_say,
             backoff=Backoff(random.random),
             wake=self._event,
+            accepted=self._accepted(),
         )
+
+    def _accepted(self) -> str:
+        """Give when a report was last accepted, in a run before."""
+        try:
+            last = self._state.summary().delivery
+        except EnvironmentFault:
+            return ""
+        return "" if last is None else last.accepted

@@ -5,13 +5,15 @@ Invariants:
 
 1. A report is taken from the store, sent, and only then noted as delivered: whatever happens in between, it is
    sent again, and the server drops what it has by the transitions' ids.
-2. Reports travel one at a time, oldest transitions first: nothing overtakes.
+2. Reports travel one at a time, oldest transitions first: nothing overtakes but a test finding (`trial`), which
+   is of no cycle.
 3. Nothing here stops a scan: the store is asked in short transactions, and every failure ends in a wait.
 4. `stop` ends a wait at once and a request within a second, whatever it hangs in.
 
 What the agent does on each answer is the contract of docs/report-api.md.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -25,9 +27,11 @@ from halod.agent.enrol import Enrolment
 from halod.agent.faults import Fault
 from halod.agent.http import Answer, Client
 from halod.agent.outbox import Limits, Report
-from halod.agent.outbox_protocol import Outbox, Outcome
+from halod.agent.outbox_protocol import WORDS, Outbox, Outcome
 from halod.agent.rows import Delivery
+from halod.agent.trial import Trial
 from halod.errors import EnvironmentFault
+from halod.status import Status
 
 _REFUSED: Final = frozenset({400, 413, 422})
 _UNAUTHORISED: Final = frozenset({401, 403})
@@ -106,6 +110,7 @@ class Courier:
         self._accepted = accepted
         self._renew = False
         self._asked_at: float | None = None
+        self.trial = Trial()
 
     # The thread
 
@@ -113,7 +118,7 @@ class Courier:
         """Deliver until `stop`; then close the client."""
         try:
             while not self._stopping.is_set():
-                self._wake.wait(self._guarded_turn())
+                self._wake.wait(self._guarded(self._turn_with_test))
                 self._wake.clear()
         finally:
             self._client.close()
@@ -124,12 +129,23 @@ class Courier:
         self._client.abort()
         self._wake.set()
 
-    def _guarded_turn(self) -> float | None:
+    def _turn_with_test(self) -> float | None:
+        if self.trial.waiting:
+            self._test()
+        elif self.trial.owed:
+            self._take_back()
+        return self.turn()
+
+    def _guarded(self, turn: Callable[[], float | None]) -> float | None:
         try:
-            return self.turn()
+            return turn()
         except Exception as exc:  # noqa: BLE001 - a fault of ours must cost one try, not delivery as such
             # Nothing but the class: the text may hold anything.
             self._say("delivery-fault", exception=type(exc).__name__)
+            if self.trial.waiting:
+                self.trial.told(outcome="refused", words=WORDS["internal"])
+            with contextlib.suppress(Exception):
+                self._note("internal", 0)
             return self._wait(self._backoff.failed())
 
     def turn(self) -> float | None:
@@ -216,6 +232,46 @@ class Courier:
         if self._setup.enrolment is None or self._setup.token:
             return False
         return self._asked_at is None or self._clock() - self._asked_at >= SLOW / 2
+
+    # A test finding
+
+    def _test(self) -> None:
+        """Send a test finding and take it back; say how it went."""
+        began = self._clock()
+        status, word, http = self._send_out_of_turn(self.trial.opened)
+        milliseconds = round((self._clock() - began) * 1000)
+        if word != "accepted":
+            outcome = "refused" if status else "unavailable"
+            words = WORDS[word] if status else "the first scan is not over yet"
+        else:
+            self.trial.owed = True
+            outcome, words = "delivered", self._take_back()
+        self._say("canary", outcome=word, status=http)
+        self.trial.told(outcome=outcome, words=words, http=http, milliseconds=milliseconds)
+
+    def _take_back(self) -> str:
+        """Send that the test finding is resolved; give the words for it."""
+        _, word, _ = self._send_out_of_turn(self.trial.resolved)
+        if word == "accepted":
+            self.trial.owed = False
+            return "it was taken back"
+        return f"it was not taken back yet, which is tried again: {WORDS[word]}"
+
+    def _send_out_of_turn(self, make: Callable[[Status, Limits, str], bytes]) -> tuple[bool, Outcome, int]:
+        """Send what `make` makes of the newest status; whether there is one, the outcome, the HTTP status."""
+        try:
+            status, token = self._outbox.newest(), self._setup.token or self._outbox.device.token
+            if status is None or not token:
+                return status is not None, "no-token", 0
+            body = make(status, self._setup.limits, self._date())
+            code = self._client.send("POST", self._setup.url, bearer=token, body=body).status
+        except Fault as fault:
+            return True, fault.kind, fault.status
+        except EnvironmentFault:
+            return True, "state", 0
+        if 200 <= code < 300:
+            return True, "accepted", code
+        return True, "report-refused" if code in _REFUSED else _outcome(code), code
 
     # What is said, kept and waited for
 

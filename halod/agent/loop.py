@@ -21,14 +21,14 @@ import msgspec
 from halod import logs
 from halod.accounts import Database
 from halod.agent import laststatus
-from halod.agent.answers import Desk
+from halod.agent.answers import Desk, summary
 from halod.agent.control import Control
 from halod.agent.courier import Post
 from halod.agent.cycle import LATE_ACCOUNTS, UNANSWERED, Cycles, Machinery, Outcome
 from halod.agent.lock import Lock
 from halod.agent.people import LATE, Lookup, People
 from halod.agent.prepare import Prepared
-from halod.agent.sources import UNFETCHED, FilePolicy, NoPolicy, Source
+from halod.agent.sources import source_of
 from halod.agent.state import State
 from halod.agent.triggers import Triggers
 from halod.errors import EnvironmentFault
@@ -94,7 +94,8 @@ class Agent:
         self._people = People(device.accounts, excluded, database=database, root=root)
         self._lookup = Lookup(self._poke)
         self._cycles = Cycles(
-            Machinery.of(settings, _source(prepared, self._state.policy_cache)), self._clock
+            Machinery.of(settings, source_of(settings.policy, prepared.policy, self._state.policy_cache)),
+            self._clock,
         )
         self._triggers = Triggers(settings.scan.interval)
         self._post = Post(prepared, self._state, self._cycles.machinery, once=once, done=self._poke)
@@ -118,7 +119,7 @@ class Agent:
             self._known = frozenset(known.finding.user for known in self._state.findings())
         if not self._once:
             self._control = Control(self._settings.run_dir, self._desk.handle)
-            self._desk.wake = self._post.wake
+            self._desk.wake, self._desk.test = self._post.wake, self._post.test
         self._log.info("the agent works", accounts=_words(self._settings.device.accounts), once=self._once)
 
     def close(self) -> None:
@@ -329,7 +330,7 @@ class Agent:
         told = msgspec.structs.replace(status, transitions=new)
         line = logs.cycle_line(told, trigger=under.trigger, duration_ms=milliseconds)
         self._log.info("cycle", **line)
-        self._channel.send(Words(_summary(status)))
+        self._channel.send(Words(summary(status)))
         if not self._ready:
             self._ready = True
             self._channel.send(Ready())
@@ -368,30 +369,5 @@ class Agent:
             self._channel.send(Leaving("done"))
 
 
-def _source(prepared: Prepared, cache: str) -> Source:
-    policy = prepared.settings.policy
-    if policy.path:
-        return FilePolicy(policy.path, prepared.policy, cache)
-    return NoPolicy(UNFETCHED, "policy-unreadable") if policy.url else NoPolicy()
-
-
 def _words(accounts: str | tuple[str, ...]) -> str:
     return accounts if isinstance(accounts, str) else "named"
-
-
-def _summary(status: Status) -> str:
-    """Give the line for the service manager: counts only."""
-    found = status.mcp_drift_total
-    gaps = len(status.skipped)
-    accounts = status.coverage.accounts
-    parts = [f"{accounts} account{'' if accounts == 1 else 's'}"]
-    if status.mode == "inventory":
-        rows = len(status.inventory) if isinstance(status.inventory, tuple) else 0
-        parts.append(f"{rows} servers listed, no policy")
-    else:
-        parts.append(f"{found} finding{'' if found == 1 else 's'}")
-    if gaps:
-        parts.append(f"{gaps} not read")
-    if status.error_code:
-        parts.append(status.error_code)
-    return ", ".join(parts)

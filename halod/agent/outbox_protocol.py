@@ -14,6 +14,7 @@ from halod.agent.faults import WORDS as FAULTS
 from halod.agent.faults import Kind
 from halod.agent.outbox import Limits, Report
 from halod.agent.rows import Delivery
+from halod.status import Status
 
 Outcome = (
     Literal[
@@ -74,6 +75,10 @@ class Outbox(Protocol):
 
         With `limits.transitions` 0 and transitions waiting: the status alone, even when it was delivered.
         """
+        ...
+
+    def newest(self) -> Status | None:
+        """Give the newest status, delivered or not; None before the first cycle."""
         ...
 
     def delivered(self, report: Report) -> None:

@@ -29,7 +29,13 @@ class Submit(msgspec.Struct, frozen=True, tag_field="command", tag="submit", for
     status: Status
 
 
-Request = Ask | Submit
+class Canary(msgspec.Struct, frozen=True, tag_field="command", tag="canary", forbid_unknown_fields=True):
+    """Send a test finding (`number` 0), or tell how the test of this number is. Root only."""
+
+    number: int = 0
+
+
+Request = Ask | Submit | Canary
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -81,10 +87,20 @@ class Taken(_Part, frozen=True, kw_only=True, tag_field="reply", tag="taken"):
     """A submitted status is in the state and on its way."""
 
 
+class Tested(_Part, frozen=True, kw_only=True, tag_field="reply", tag="tested"):
+    """How a test finding is. `waiting`: ask again. `words` say why, or what became of it; `http` is a status or 0."""
+
+    number: int
+    outcome: Literal["waiting", "delivered", "refused", "unavailable"]
+    words: str = ""
+    http: int = 0
+    milliseconds: int = 0
+
+
 class Refused(_Part, frozen=True, kw_only=True, tag_field="reply", tag="refused"):
     """A request was refused; `words` say why."""
 
     words: str
 
 
-Said = Reply | Taken | Refused
+Said = Reply | Taken | Tested | Refused

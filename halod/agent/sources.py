@@ -21,6 +21,7 @@ from halod.agent.files import read_small, replace
 from halod.errors import UsageError
 from halod.policy.load import MAX_BYTES, PolicyError, parse, read_file
 from halod.policy.model import Policy
+from halod.settings import Policy as PolicySettings
 
 Signature = tuple[int, ...]
 
@@ -135,4 +136,11 @@ def _signature(path: str) -> Signature:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-UNFETCHED: Final = "policy.url is set, but this version cannot fetch a policy"
+_UNFETCHED: Final = "policy.url is set, but this version cannot fetch a policy"
+
+
+def source_of(settings: PolicySettings, initial: bytes | None, cache: str) -> Source:
+    """Give the source that the settings name; the last two are those of FilePolicy."""
+    if settings.path:
+        return FilePolicy(settings.path, initial, cache)
+    return NoPolicy(_UNFETCHED, "policy-unreadable") if settings.url else NoPolicy()

@@ -172,6 +172,11 @@ class State:
         """Give the known findings, in no order. Raises StateFault."""
         return self._run(lambda db: [known for _, known in rows.findings(db)])
 
+    def newest(self) -> Status | None:
+        """Give the newest status; None before the first cycle. Raises StateFault."""
+        found = self._run(rows.newest)
+        return None if found is None else found[1]
+
     def summary(self) -> Summary:
         """Give what `halod status` shows. Raises StateFault."""
         fault = self.fault

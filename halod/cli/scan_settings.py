@@ -51,8 +51,8 @@ def apply(args: argparse.Namespace) -> Chosen:
 
 def send(status: "Status", run_dir: str) -> None:
     """Hand a status, cut to what may be sent, to the running agent. Raises EnvironmentFault: it has not taken it."""
+    from halod.agent.asking import ask
     from halod.agent.reply import Refused, Submit, Taken
-    from halod.cli.status import ask
     from halod.status import shorten
 
     said = ask(run_dir, Submit(shorten(status)))

@@ -6,8 +6,6 @@ it. Exit codes: 0 all is well, 1 something is wrong, 2 the service does not run.
 """
 
 import argparse
-import os
-import socket
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING
 from halod.errors import EnvironmentFault
 
 if TYPE_CHECKING:
-    from halod.agent.reply import Reply, Said
+    from halod.agent.reply import Reply
     from halod.settings import Settings
     from halod.status import Status
 
@@ -34,8 +32,6 @@ examples:
 exit codes:
   0  all is well    1  something is wrong, and is named    2  the service does not run"""
 
-_SECONDS = 10.0
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options (design 10)."""
@@ -51,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         EnvironmentFault: the service does not run and has left no status that the caller may read.
     """
+    from halod.agent.asking import ask
     from halod.agent.reply import Ask
 
     run_dir, state_dir = places(args.config)
@@ -95,34 +92,6 @@ def _settings(config: str | None) -> "Settings | None":
         if config is not None:
             raise
         return None  # the service may run with settings that it read before they were spoilt
-
-
-def ask(run_dir: str, request: object) -> "Said | None":
-    """Ask the agent one thing; None when nobody answers there. Raises EnvironmentFault: it is no answer."""
-    import msgspec
-
-    from halod.agent.reply import REPLY_BYTES, SOCKET_NAME, Said
-
-    data = msgspec.json.encode(request) + b"\n"
-    answer = bytearray()
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.settimeout(_SECONDS)
-            sock.connect(os.path.join(run_dir, SOCKET_NAME))
-            sock.sendall(data)
-            while not answer.endswith(b"\n") and len(answer) <= REPLY_BYTES:
-                chunk = sock.recv(1 << 16)
-                if not chunk:
-                    break
-                answer += chunk
-    except OSError:
-        return None
-    try:
-        return msgspec.json.decode(bytes(answer), type=Said)
-    except (msgspec.MsgspecError, ValueError):
-        raise EnvironmentFault(
-            "the service's answer cannot be read", advice="is it of another version than this command?"
-        ) from None
 
 
 def _without_service(state_dir: str, form: str) -> int:

@@ -213,14 +213,117 @@ def test_a_halos_server(server, start):
     """Without transitions the document has none, as a server that does not know them expects."""
     agent = start(server.url, limits=Limits(with_transitions=False))
     before = len(server.log())
-    agent.commit("notes")
+    agent.commit(*[f"server-{at}" for at in range(500)])
     until(lambda: len(server.log()) > before and server.log()[-1]["status"] == 204, "accepted")
     document = json.loads(server.log()[-1]["body"])
     assert "transitions" not in document
     assert {"time", "hostname", "user", "ring", "digest", "mcpDrift", "lastError", "errorCode"} <= set(
         document
     )
-    assert len(server.log()[-1]["body"]) <= 64 * 1024
+    assert 48 * 1024 < len(server.log()[-1]["body"]) <= 64 * 1024
+    assert document["mcpDriftTotal"] == 500
+
+
+def test_a_test_finding_comes_and_goes(server, start):
+    """It is in one report, marked, and in the next it is resolved; the state knows nothing of it."""
+    agent = start(server.url)
+    until(arrived(server, agent.commit("notes")), "delivered")
+    until(lambda: agent.state.summary().waiting == 0, "noted")
+    before, known = len(server.log()), agent.state.summary()
+    said = tested(agent)
+    assert (said.outcome, said.http, said.words) == ("delivered", 204, "it was taken back")
+    there, gone = [json.loads(entry["body"]) for entry in server.log()[before:]]
+    assert [row["server"] for row in there["mcpDrift"]] == ["halod-canary", "notes"]
+    assert [row["server"] for row in gone["mcpDrift"]] == ["notes"]
+    row = there["mcpDrift"][0]
+    assert (row["harness"], row["kind"], row["user"]) == ("halod", "unapproved", "")
+    assert row["detail"] == "test finding of halod check --canary"
+    assert there["mcpDriftTotal"] == 2
+    (opened,), (resolved,) = there["transitions"], gone["transitions"]
+    assert (opened["event"], resolved["event"]) == ("opened", "resolved")
+    assert opened["finding"] == resolved["finding"] == row
+    now = agent.state.summary()
+    assert (now.counters, now.delivery, now.waiting) == (known.counters, known.delivery, 0)
+    assert [one.finding.server for one in agent.state.findings()] == ["notes"]
+
+
+def test_a_test_finding_fits_beside_many(server, start):
+    """A full report is cut further, so that the test finding is in it."""
+    agent = start(server.url)
+    until(arrived(server, agent.commit(*[f"server-{at}" for at in range(400)])[:64]), "delivered")
+    until(lambda: agent.state.summary().waiting == 0, "noted")
+    before = len(server.log())
+    assert tested(agent).outcome == "delivered"
+    there = json.loads(server.log()[before]["body"])
+    assert "halod-canary" in [row["server"] for row in there["mcpDrift"]]
+    assert (there["truncated"], there["mcpDriftTotal"]) == (True, 401)
+    assert len(there["mcpDrift"]) <= 256
+    assert len(server.log()[before]["body"]) <= 60 * 1024
+
+
+def test_a_test_finding_without_transitions(server, start):
+    """For a server that knows statuses only: there in one, gone in the next."""
+    agent = start(server.url, limits=Limits(with_transitions=False))
+    agent.commit("notes")
+    before = len(server.log())
+    assert tested(agent).outcome == "delivered"
+    bodies = [json.loads(entry["body"]) for entry in server.log()[before:]]
+    assert not any("transitions" in body for body in bodies)
+    assert [len(body["mcpDrift"]) for body in bodies][-2:] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("word", "http", "words"),
+    [
+        ("422", 422, "refuses the report"),
+        ("503", 503, "a fault of its own"),
+        ("garbage", 0, "no HTTP answer"),
+    ],
+)
+def test_a_test_finding_that_is_not_taken(server, start, word, http, words):
+    """The answer is told in words; nothing is left to be taken back."""
+    agent = start(server.url)
+    until(arrived(server, agent.commit("notes")), "delivered")
+    until(lambda: agent.state.summary().waiting == 0, "noted")
+    server.plan(word, "ok")
+    said = tested(agent)
+    assert (said.outcome, said.http) == ("refused", http)
+    assert words in said.words
+    assert not agent.courier.trial.owed
+
+
+def test_a_test_finding_that_is_not_taken_back_at_once(server, start):
+    """It is tried again when the next cycle wakes delivery, and another test does as well."""
+    agent = start(server.url)
+    until(arrived(server, agent.commit("notes")), "delivered")
+    until(lambda: agent.state.summary().waiting == 0, "noted")
+    server.plan("ok", "503", "ok")
+    said = tested(agent)
+    assert said.outcome == "delivered"
+    assert said.words.startswith("it was not taken back yet")
+    assert agent.courier.trial.owed
+    agent.commit("notes")
+    until(lambda: not agent.courier.trial.owed, "taken back")
+    assert "halod-canary" not in [row["server"] for row in json.loads(server.log()[-1]["body"])["mcpDrift"]]
+
+
+def test_a_test_before_the_first_scan_or_without_a_token(server, start):
+    """Nothing is sent, and why is said; a question about another test is answered too."""
+    agent = start(server.url)
+    assert (tested(agent).outcome, tested(agent).words) == ("unavailable", "the first scan is not over yet")
+    assert agent.courier.trial.ask(99).outcome == "unavailable"
+    poor = start(server.url, "two", token="")
+    poor.commit("notes")
+    assert tested(poor).words.startswith("there is no token")
+
+
+def tested(agent):
+    """Ask for a test, twice at once, and wait for its end."""
+    trial = agent.courier.trial
+    number = trial.ask(0).number
+    agent.wake.set()
+    until(lambda: trial.ask(number).outcome != "waiting", "tested")
+    return trial.ask(number)
 
 
 def test_tls_all_the_way(start, tmp_path):

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.support.roles import in_child
+from tests.support.server import TOKEN, running
 from tests.support.service import IS_ROOT, ROOT, Manager, service
 
 NOTES = {"command": "npx", "args": ["-y", "notes@1.0.0", "CANARYarg"]}
@@ -239,6 +240,48 @@ def test_halod_status_in_words():
         stopped = halod(run, "status")
         assert (stopped.returncode, "does not run" in stopped.stdout) == (2, True)
         assert json.loads(halod(run, "status", "--format", "json").stdout)["reply"] == "stopped"
+
+
+def test_the_canary_goes_through_the_whole_path():
+    """`check --canary`: from the command through the running agent to the server, and back; and why not."""
+    with service() as run, running() as server:
+        token = run.directory / "token"
+        token.write_text(TOKEN + "\n")
+        token.chmod(0o600)
+        run.settings(report={"url": server.url, "token_file": str(token)})
+        assert "the agent does not run" in canary(run)["message"]
+        run.start()
+        run.wait_for_cycle()
+        run.wait(lambda: run.ask({"command": "status"})["delivery"]["outcome"] == "accepted")
+        before = len(server.log())
+        check = canary(run)
+        assert check["verdict"] == "ok", check
+        assert "delivered (HTTP 204" in check["message"]
+        assert "taken back" in check["message"]
+        posts = [json.loads(entry["body"]) for entry in server.log()[before:] if entry["body"]]
+        assert [len(body["mcpDrift"]) for body in posts] == [2, 1]
+        assert run.findings() == ["notes"]
+        server.plan("ok", "422")
+        check = canary(run)
+        assert check["verdict"] == "fault"
+        assert "HTTP 422" in check["message"]
+        if IS_ROOT:
+            run.state.chmod(0o711)
+            assert in_child(lambda: as_other(lambda: run.ask({"command": "canary"})))["reply"] == "refused"
+        run.stop()
+
+
+def canary(run):
+    """Give the line of `halod check --canary`."""
+    checks = json.loads(halod(run, "check", "--canary", "--format", "json").stdout)["checks"]
+    return next(check for check in checks if check["name"] == "canary")
+
+
+def as_other(question):
+    os.setgroups([])
+    os.setresgid(23456, 23456, 23456)
+    os.setresuid(23456, 23456, 23456)
+    return question()
 
 
 def test_scan_hands_its_status_to_the_agent():

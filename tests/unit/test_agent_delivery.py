@@ -565,7 +565,7 @@ def test_a_fault_of_ours_costs_one_try(stage):
     """The thread lives on, and the log has the class alone."""
     stage.commit("notes")
     stage.client.answers = [KeyError("CANARY")]
-    assert stage.courier._guarded_turn() == 5
+    assert stage.courier._guarded(stage.courier.turn) == 5
     assert stage.said == [("delivery-fault", {"exception": "KeyError"})]
     stage.later(5)
     assert stage.run() is None
