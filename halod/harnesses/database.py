@@ -69,7 +69,8 @@ def _halo(connection: sqlite3.Connection, _dialect: Dialect) -> Contents:
         if isinstance(entry, dict):
             env = {**mapping(entry.get("env")), **mapping(_json(user_config))}
             entry = {**entry, "env": env, SWITCH: status != "paused"}
-        label = name or str(app.get("name", ""))
+        other = app.get("name")
+        label = name or (other if isinstance(other, str) else "")
         found.slots.append(Slot(label, entry, "installed_apps", app))
     return found
 

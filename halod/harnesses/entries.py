@@ -38,6 +38,7 @@ class Origin:
 _JSON_NUMBER: Final = (int, float)
 _ABSENT: Final[tuple[object, ...]] = (None, "")
 _PAIR: Final = 2
+_LINE: Final = 16 << 10  # characters; the time of shlex is the square of a word's length
 _GIVEN_TWICE: Final = frozenset({"command", "url", "args", "env", "cwd"})
 
 
@@ -219,6 +220,8 @@ def _args(value: object, *, split: bool) -> list[str]:
 
 def _split(value: str) -> list[str]:
     """Split the older form of Hermes' arguments, one quoted string (harnesses.md 30)."""
+    if len(value) > _LINE:
+        raise Unusable
     try:
         return [_word(word) for word in shlex.split(value)]
     except ValueError:

@@ -84,16 +84,19 @@ def _split(line: str) -> list[str]:
     if any(letter in line for letter in "'\\"):
         return [line]
     words: list[str] = []
-    word, quoted, begun = "", False, False
+    word: list[str] | None = None  # letters, joined at its end: a line may have millions
+    quoted = False
     for letter in line:
+        if letter.isspace() and not quoted:
+            words += ["".join(word)] if word is not None else []
+            word = None
+            continue
+        word = [] if word is None else word
         if letter == '"':
-            quoted, begun = not quoted, True
-        elif letter.isspace() and not quoted:
-            words += [word] if begun else []
-            word, begun = "", False
+            quoted = not quoted
         else:
-            word, begun = word + letter, True
-    return [*words, word] if begun else words
+            word.append(letter)
+    return words if word is None else [*words, "".join(word)]
 
 
 def _environment(element: Mapping[str, Any]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halod.definition import FileRef
-from halod.harnesses import HARNESSES
+from halod.harnesses import LOCATIONS
 from halod.harnesses.dialect import Dialect
 from halod.harnesses.entries import Origin, Unusable, read_entry
 from halod.harnesses.features import features
@@ -255,6 +255,8 @@ def test_split_arguments():
     with pytest.raises(Unusable) as caught:
         entry({"command": "npx", "args": "'CANARY open"}, dialect)
     assert caught.value.__context__ is None or caught.value.__suppress_context__
+    with pytest.raises(Unusable):
+        entry({"command": "npx", "args": "x" * 2_000_000}, dialect)
 
 
 @pytest.mark.parametrize(
@@ -373,26 +375,41 @@ def test_a_server_beside_its_transport(key):
         entry(nested | {key: "x"}, Dialect(shape="cline"))
 
 
+KEYS = [
+    "command", "cmd", "args", "env", "envs", "env_keys", "url", "uri", "httpUrl", "type", "transport", "enabled",
+    "disabled", "oauth", "auth", "settings", "remote", "environment", "cwd", "name", "code", "dependencies", "source",
+    "path", "dev", "debug", "requestOptions", "headers", "headersHelper", "envFile", "sandboxEnabled", "uses",
+    "ssl_verify", "__proto__", "COMMAND", "halod status", "inline code",
+]  # fmt: skip
 JSON = st.recursive(
-    st.none() | st.booleans() | st.text(max_size=4) | st.builds(Number, st.sampled_from(["0", "1.50", "1e3"])),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-        st.sampled_from(
-            ["command", "cmd", "args", "env", "envs", "url", "httpUrl", "type", "transport", "enabled", "disabled",
-             "oauth", "settings", "environment", "cwd", "name", "code", "source", "dev", "requestOptions"]
-        ),
-        inner,
-        max_size=6,
-    ),
+    st.none()
+    | st.booleans()
+    | st.text(max_size=4)
+    | st.sampled_from(["stdio", "sse", "http", "builtin", "inline_python", "extension", "streamable_http"])
+    | st.builds(Number, st.sampled_from(["0", "1.50", "1e3"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
     max_leaves=12,
-)  # fmt: skip
+)
+DIALECTS = list({repr(location.dialect): location.dialect for location in LOCATIONS}.values())
 
 
-@given(value=JSON, harness=st.sampled_from(HARNESSES))
-@settings(max_examples=300, deadline=None)
-def test_any_entry_is_a_definition_none_or_malformed(value, harness):
-    """Whatever stands in an entry, nothing but Unusable is raised, and what is made can be hashed."""
+def keys_of(dialect):
+    """Give every key that a dialect looks at, beside those of `KEYS`."""
+    named = (*dialect.command, *dialect.env, *dialect.env_names, *dialect.cwd, *dialect.urls, *dialect.types)
+    return [
+        *KEYS,
+        *{key for key in (*named, dialect.args, dialect.disabled, dialect.enabled, *dialect.toggles) if key},
+    ]
+
+
+@given(data=st.data())
+@pytest.mark.parametrize("dialect", DIALECTS, ids=range(len(DIALECTS)))
+@settings(max_examples=60, deadline=None)
+def test_any_entry_is_a_definition_none_or_malformed(data, dialect):
+    """Whatever stands at a key of any dialect, nothing but Unusable is raised, and what is made can be hashed."""
+    value = data.draw(st.dictionaries(st.sampled_from(keys_of(dialect)), JSON, max_size=6) | JSON)
     try:
-        found = entry(value, harness.dialect)
+        found = entry(value, dialect)
     except Unusable:
         return
     for half in (found.definition, found.other) if found else ():
