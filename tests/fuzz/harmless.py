@@ -73,7 +73,7 @@ def same_url(text):
 
 _NPM_TAIL = r"@[ \t\r\n\f\v]*=?v?1\.2\.0(\+[0-9A-Za-z.-]+)?[ \t\r\n\f\v]*"
 _LEVEL = "(silent|error|warn|notice|http|info|verbose|silly|timing)"
-_MIRROR = r"https://packages\.acme\.example/npm/"
+_MIRROR = r"(?i:https://packages\.acme\.example)(?::443|:)?/npm/"
 _NPX = rf"(\0(-y|--yes|-q|--quiet|-s|--silent|--prefer-offline|--prefer-online|--loglevel[=\0]{_LEVEL}|--registry[=\0]{_MIRROR}))*"
 _NPM = _NPX.replace("(-y|", "(-p|--parseable|-y|", 1)
 _VERSION = r"(0!)?0*1\.0*2(\.0+)*"
