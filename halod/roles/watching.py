@@ -5,7 +5,8 @@ A watcher says frames of three bytes on its pipe: a kind and a location number (
 
 1. A watcher is hostile once its home has been read: it can say numbers, and nothing it says makes memory grow.
 2. One that ends unasked, or says anything else, is started again after FIRST seconds, doubled up to LAST.
-   So is one whose home is not there, which is no fault of the watcher and is not told of as one.
+   So is one whose home is not there, which is no fault of the watcher and is not told of as one; and one that
+   its account has stopped (SIGSTOP): it would see nothing, and seem to watch.
 3. Nothing here waits, except `close`, for GRACE seconds at most.
 """
 
@@ -43,6 +44,7 @@ LIMITS: Final = Limits(memory=512 * MIB)
 FIRST: Final = 1.0
 LAST: Final = 60.0
 GRACE: Final = 0.5
+_STARTS: Final = 16  # in one step: a shared host has hundreds of accounts, and a signal must not wait for all
 _PAUSE: Final = 0.1  # between reads of one watcher: a flood is folded here
 _CHUNK: Final = 3 * 16384
 _STATES: Final[dict[int, Literal["watching", "limited", "overflow", "unavailable", "partial"]]] = {
@@ -125,11 +127,16 @@ class Watchers:
         self._ended = [pid for pid in self._ended if not _reaped(pid)]
         now = self._clock()
         said: list[Changed | Watcher] = []
+        starts = 0
         for live in self._live:
-            if live.pid and live.read_at <= now:
+            if live.pid and _stopped(live.pid):
+                said.append(self._lost(live, now))
+            elif live.pid and live.read_at <= now:
                 said += self._listen(live, now)
-            if not live.pid and live.due <= now and not self._start(live, now):
-                self._again(live, now)
+            if not live.pid and live.due <= now and starts < _STARTS:
+                starts += 1
+                if not self._start(live, now):
+                    self._again(live, now)
         return said
 
     def close(self) -> None:
@@ -283,6 +290,14 @@ def _frames(key: int, data: bytes) -> list[Changed | Watcher] | None:
     if locations:
         said.append(Changed(key, tuple(sorted(locations))))
     return said
+
+
+def _stopped(pid: int) -> bool:
+    """Tell whether a child was stopped since it was last asked about; one that has ended is not reaped by this."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is not None
+    except (AttributeError, OSError):  # macOS has no waitid in Python
+        return False
 
 
 def _reaped(pid: int) -> bool:

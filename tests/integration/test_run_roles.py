@@ -109,6 +109,22 @@ def test_a_watcher_that_dies_is_started_again():
         run.stop()
 
 
+def test_a_watcher_that_is_stopped_is_started_again():
+    """SIGSTOP, which its own account may send: it would seem to watch, so it is lost like one that died."""
+    with service() as run:
+        run.start()
+        run.wait_for_cycle()
+        run.wait(lambda: run.ask({"command": "status"})["accounts"][0]["watcher"] == "watching")
+        first = run.watcher()
+        os.kill(first, signal.SIGSTOP)
+        run.wait(lambda: run.events("watcher-lost"))
+        run.write_servers(missed={"url": "https://mcp.example.net/CANARYpath"})
+        run.wait(lambda: run.children()["watcher"] not in ([], [first]))
+        run.wait(lambda: run.findings() == ["missed"])
+        assert not os.path.exists(f"/proc/{first}")
+        run.stop()
+
+
 def test_a_supervisor_that_dies_takes_everything_along():
     """SIGKILL on the supervisor: agent and watcher see it and end."""
     with service() as run:
