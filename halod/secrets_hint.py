@@ -51,6 +51,8 @@ _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # A switch's value, and the path of a file that holds the secret.
 _NO_VALUES: Final = frozenset({"true", "false", "none", "null"})
 _PATHS: Final = ("/", "./", "../", "~/", "file:")
+# The shortest text that tells itself: `://x@` and `?sv=1` have five characters.
+_SHORTEST: Final = 5
 _KEY_MATERIAL: Final = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")
 
 
@@ -69,14 +71,16 @@ def secret_in_definition(definition: Definition) -> bool:
 
 
 def _in_text(text: str) -> bool:
-    """What tells itself wherever it stands."""
-    if has_token_prefix(text) or _KEY_MATERIAL.search(text) is not None:
+    """What tells itself wherever it stands. The plain tests in front keep most words from the patterns."""
+    if len(text) < _SHORTEST:
+        return False
+    if has_token_prefix(text) or ("-----BEGIN" in text and _KEY_MATERIAL.search(text) is not None):
         return True
     if any(_is_value(match[1]) for match in _BEARER.finditer(text)):
         return True
-    if any(_is_userinfo(match[1]) for match in _USERINFO.finditer(text)):
+    if "://" in text and any(_is_userinfo(match[1]) for match in _USERINFO.finditer(text)):
         return True
-    return any(_is_secret_query(match[1], match[2]) for match in _QUERY.finditer(text))
+    return "=" in text and any(_is_secret_query(match[1], match[2]) for match in _QUERY.finditer(text))
 
 
 def _is_userinfo(text: str) -> bool:
@@ -92,6 +96,8 @@ def _is_secret_query(name: str, value: str) -> bool:
 
 def _in_word(word: str) -> bool:
     """`--token=V`, `TOKEN=V`, `Name: V`: a name and its value in one word."""
+    if "=" not in word and ":" not in word:
+        return False
     for pattern in (_OPTION, _ASSIGNMENT, _HEADER):
         match = pattern.fullmatch(word)
         if match is not None and match[2] and _is_secret_name(match[1]) and _is_value(match[2]):
