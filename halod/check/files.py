@@ -13,6 +13,7 @@ from halod.check.model import Check, fault, ok, warning
 from halod.roles import trust
 from halod.settings import Settings
 
+AS_ROOT = "run halod check as root"
 _SECRET_BYTES = 4096
 """A bearer token is a few hundred bytes; servers cap headers at 8 KiB."""
 
@@ -52,11 +53,26 @@ def read_secret(path: str) -> str:
     return text if good else ""
 
 
+def is_out_of_reach(path: str) -> bool:
+    """Tell whether this account lacks the right to read a file that may be there: root can look at it."""
+    if os.geteuid() == 0:
+        return False
+    try:
+        os.stat(path)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return not os.access(path, os.R_OK)
+
+
 def _secret(key: str, path: str, *, root: bool) -> Check:
     try:
         status = os.stat(path)
     except FileNotFoundError:
         return fault(key, f"{path} does not exist", "place the file, or remove the key from the settings")
+    except PermissionError:
+        return warning(key, f"{path} cannot be looked at by this account", AS_ROOT)
     except OSError as error:
         return fault(key, f"{path} cannot be looked at: {os.strerror(error.errno or 0)}")
     wrong = _form(key, path, status, root=root)
@@ -83,7 +99,7 @@ def _content(key: str, path: str) -> Check:
     try:
         text = read_secret(path)
     except PermissionError:
-        return warning(key, f"{path} cannot be read by this account", "run halod check as root")
+        return warning(key, f"{path} cannot be read by this account", AS_ROOT)
     except OSError as error:
         return fault(key, f"{path} cannot be read: {os.strerror(error.errno or 0)}")
     if text:

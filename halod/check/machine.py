@@ -6,6 +6,7 @@ import pwd
 import stat
 import sys
 
+from halod.check.files import AS_ROOT
 from halod.check.model import Check, fault, ok, warning
 from halod.roles import landlock, libc, seccomp, trust
 from halod.settings import Settings
@@ -69,6 +70,8 @@ def state(settings: Settings, *, root: bool) -> list[Check]:
         status = os.stat(path)
     except FileNotFoundError:
         return parents or [ok(name, f"{path} does not exist yet; the service makes it at its first start")]
+    except PermissionError:
+        return [*parents, warning(name, f"{path} cannot be looked at by this account", AS_ROOT)]
     except OSError as error:
         return [*parents, fault(name, f"{path} cannot be looked at: {os.strerror(error.errno or 0)}")]
     if not stat.S_ISDIR(status.st_mode):
@@ -86,14 +89,8 @@ def _parent_advice(path: str) -> str:
 
 def _directory(settings: Settings, status: os.stat_result, *, root: bool) -> list[Check]:
     path, name = settings.state.dir, "state.dir"
-    found = entry(settings.device.agent_account)
-    owner = found.pw_uid if root and found is not None else os.geteuid()
-    checks = []
+    checks = _owner(settings, status.st_uid, root=root)
     mode = stat.S_IMODE(status.st_mode)
-    if status.st_uid != owner and not (root and found is None):
-        checks.append(
-            fault(name, f"{path} is owned by uid {status.st_uid}, not {owner}", f"chown {owner} {path}")
-        )
     if mode & 0o022:
         checks.append(fault(name, f"{path} can be written by others (mode {mode:04o})", f"chmod 0700 {path}"))
     elif mode & 0o055:
@@ -103,7 +100,28 @@ def _directory(settings: Settings, status: os.stat_result, *, root: bool) -> lis
         checks.append(
             warning(name, f"less than 64 MiB are free in {path}", "make room: a full disk delays reports")
         )
-    return checks or [ok(name, f"{path} belongs to the agent")]
+    if checks:
+        return checks
+    unseen = "" if root else "; who could replace it, and what it holds, was not checked without root"
+    return [ok(name, f"{path} belongs to the agent{unseen}")]
+
+
+def _owner(settings: Settings, uid: int, *, root: bool) -> list[Check]:
+    """Hold the owner of the state directory against the account that the agent runs as.
+
+    A service of root's has an agent of its own account; one that somebody else starts is that person's own.
+    """
+    path, account = settings.state.dir, settings.device.agent_account
+    agent = entry(account)
+    if agent is not None and uid == agent.pw_uid:
+        return []
+    if root:
+        words = f"{path} is owned by uid {uid}, not by {account}"
+        return [] if agent is None else [fault("state.dir", words, f"chown {account} {path}")]
+    if uid == os.geteuid():
+        return []
+    words = f"{path} is owned by uid {uid}, which is neither {account} nor this account"
+    return [warning("state.dir", words, AS_ROOT)]
 
 
 def sandbox() -> Check:

@@ -49,6 +49,10 @@ def endpoints(settings: Settings, *, root: bool) -> list[Check]:
     from halod.agent.tls import tls_context
 
     report = settings.report
+    hidden = [path for path in (report.ca_file, report.client_cert, report.client_key) if path]
+    if any(files.is_out_of_reach(path) for path in hidden):
+        reason = "not tried: this account cannot read the certificates or the key"
+        return [*checks, *(warning(key, reason, files.AS_ROOT) for key, _ in wanted)]
     try:
         tls = tls_context(report.ca_file, report.client_cert, report.client_key)
     except UsageError as error:

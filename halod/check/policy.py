@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the policy is valid, and knows the device's ring and units."""
 
+from halod.check.files import AS_ROOT, is_out_of_reach
 from halod.check.model import Check, count, fault, ok, warning
 from halod.errors import UsageError
 from halod.policy.load import PolicyError, load
@@ -39,6 +40,8 @@ def _file(settings: Settings) -> list[Check]:
             )
         return checks
     except UsageError as error:
+        if is_out_of_reach(settings.policy.path):
+            return [warning("policy.path", "the policy cannot be read by this account", AS_ROOT)]
         return [fault("policy.path", error.message, error.advice)]
     checks = [ok("policy.path", f"valid, {count(len(loaded.entries), 'server')}, {loaded.digest[:19]}")]
     if settings.policy.public_keys:

@@ -548,12 +548,58 @@ def test_a_full_disk_is_told(tmp_path, monkeypatch):
 def test_the_owner_of_the_state_directory_and_of_what_is_above_counts(shared_tmp):
     directory = shared_tmp / "state"
     directory.mkdir(mode=0o700)
-    assert f"not {pwd.getpwnam('nobody').pw_uid}" in state_checks(directory, root=True)[0].message
+    wrong = state_checks(directory, root=True)[0]
+    assert (wrong.verdict, wrong.advice) == ("fault", f"chown nobody {directory}")
+    assert "owned by uid 0, not by nobody" in wrong.message
     os.chown(directory, pwd.getpwnam("nobody").pw_uid, 0)
     assert state_checks(directory, root=True)[0].verdict == "ok"
     os.chown(shared_tmp, 12345, 12345)
     check = state_checks(directory, root=True)[0]
     assert (check.verdict, "owned by uid 12345" in check.message) == ("fault", True)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("owner", "verdict", "words"),
+    [
+        ("nobody", "ok", "was not checked without root"),
+        (12345, "ok", "was not checked without root"),
+        (0, "warning", "owned by uid 0, which is neither nobody nor this account"),
+    ],
+)
+def test_an_ordinary_user_is_told_no_fault_of_the_state_directory(shared_tmp, account, owner, verdict, words):
+    """It is the agent's, or the caller's own; else it is left to root, and nobody is told to take it."""
+    directory = shared_tmp / "state"
+    directory.mkdir(mode=0o700)
+    os.chown(directory, pwd.getpwnam("nobody").pw_uid if owner == "nobody" else owner, 0)
+    with account(12345):
+        (check,) = state_checks(directory)
+    assert check.verdict == verdict
+    assert words in check.message
+    assert "chown" not in check.advice
+
+
+@needs_root
+def test_what_an_ordinary_user_may_not_see_is_no_fault(shared_tmp, account):
+    """Closed directories and files of root's: a warning each, which says who can look."""
+    closed = shared_tmp / "closed"
+    closed.mkdir(mode=0o700)
+    key = put(closed / "key", "x")
+    put(closed / "halos.yaml", POLICY)
+    text = (
+        f"policy.path = '{closed / 'halos.yaml'}'\nreport.url = 'https://127.0.0.1:1/'\n"
+        f"report.token_file = '{key}'\nreport.client_cert = '{key}'\nreport.client_key = '{key}'\n"
+    )
+    settings = settings_of(text)
+    with account(12345):
+        checks = [
+            *files.secrets(settings, root=False),
+            *policy.policy(settings),
+            *state_checks(closed / "state"),
+            *network.endpoints(settings, root=False),
+        ]
+    assert {check.name for check in checks} >= {"report.token_file", "policy.path", "state.dir", "report.url"}
+    assert {(check.verdict, check.advice) for check in checks} == {("warning", "run halod check as root")}
 
 
 @pytest.mark.parametrize(
