@@ -2,8 +2,9 @@
 """The control socket: `halod status` and `halod scan --send` ask here (design 9).
 
 Everybody on the machine may connect, so everything is bounded: CLIENTS at once, SECONDS for each,
-REQUEST_BYTES of a request. Who asks is known from the kernel (SO_PEERCRED, LOCAL_PEERCRED), never from what
-the caller says. Nothing here waits: the agent's loop calls `step` when a descriptor is ready.
+REQUEST_BYTES of a request. Who floods takes the places of their own account, never root's nor another's.
+Who asks is known from the kernel (SO_PEERCRED, LOCAL_PEERCRED), never from what the caller says. Nothing
+here waits: the agent's loop calls `step` when a descriptor is ready.
 """
 
 import os
@@ -24,6 +25,7 @@ from halod.errors import EnvironmentFault
 
 CLIENTS: Final = 16
 SECONDS: Final = 5.0
+_BACKLOG: Final = 128
 _DECODER: Final = msgspec.json.Decoder(Request)
 _ENCODER: Final = msgspec.json.Encoder()
 _LOCAL_PEERCRED: Final = 1  # sys/un.h of macOS, at level SOL_LOCAL, which is 0; gives struct xucred
@@ -58,8 +60,7 @@ class Control:
 
     def register(self, poll: select.poll) -> None:
         """Say what to wait for."""
-        if len(self._clients) < CLIENTS:
-            poll.register(self._socket.fileno(), select.POLLIN)
+        poll.register(self._socket.fileno(), select.POLLIN)
         for client in self._clients:
             poll.register(client.sock.fileno(), select.POLLOUT if client.out else select.POLLIN)
 
@@ -70,8 +71,9 @@ class Control:
 
     def step(self) -> None:
         """Accept, read, answer, drop: whatever is possible now."""
-        while len(self._clients) < CLIENTS and self._accept():
-            pass
+        for _ in range(CLIENTS):
+            if not self._accept():
+                break
         now = self._clock()
         for client in tuple(self._clients):
             if now >= client.deadline or not self._serve(client):
@@ -99,7 +101,16 @@ class Control:
             sock.close()
             return True
         self._clients.append(_Client(sock, uid, self._clock() + SECONDS))
+        if len(self._clients) > CLIENTS:
+            self._evict()
         return True
+
+    def _evict(self) -> None:
+        """Drop the oldest client of the account, other than root, that has the most."""
+        uids = [client.uid for client in self._clients]
+        busiest = max(uids, key=lambda uid: (uid != 0, uids.count(uid)))
+        victim = self._clients.pop(uids.index(busiest))
+        victim.sock.close()
 
     def _serve(self, client: _Client) -> bool:
         """Go on with a client; False when it is done with."""
@@ -145,7 +156,7 @@ def _listen(path: str) -> socket.socket:
                 os.unlink(path)
         sock.bind(path)
         os.chmod(path, 0o666)  # noqa: S103 - the handler goes by the caller's uid
-        sock.listen(CLIENTS)
+        sock.listen(_BACKLOG)
         sock.settimeout(0)
     except (OSError, ValueError) as error:
         sock.close()

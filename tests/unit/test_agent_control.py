@@ -12,6 +12,7 @@ import pytest
 from halod.agent.control import CLIENTS, SECONDS, Control, peer_uid
 from halod.agent.reply import REQUEST_BYTES, SOCKET_NAME, Ask, Taken
 from halod.errors import EnvironmentFault
+from tests.support.roles import public_directory
 
 
 class Time:
@@ -117,23 +118,51 @@ def test_slow_callers_are_dropped(tmp_path, control):
         assert control.timeout() is None
 
 
-def test_many_callers_wait_their_turn(tmp_path, control):
-    """More than the limit at once are not accepted, and cost no descriptor."""
-    socks = [connect(tmp_path) for _ in range(CLIENTS)]
+def test_too_many_callers_cost_the_one_who_waits_longest(tmp_path, control):
+    """More than the limit are never held: the oldest of a flood goes, and who comes last is answered."""
+    socks = [connect(tmp_path) for _ in range(CLIENTS + 5)]
     turn(control)
     late = connect(tmp_path)
-    before = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
-    control.step()
-    after = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
-    assert before == after
-    socks[0].close()
-    turn(control)
     late.sendall(b'{"command":"status"}\n')
-    for _ in range(3):
+    for _ in range(4):
         turn(control)
+        assert len(control._clients) <= CLIENTS
     assert json.loads(late.recv(100)) == {"reply": "taken"}
+    assert socks[0].recv(1) == b""
     for sock in (*socks, late):
         sock.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can call as another account")
+def test_a_flood_of_one_account_keeps_no_other_out(asked):
+    """Idle callers of one account fill every place: root's and a third account's stay, and are answered."""
+
+    def call(directory, uid):
+        os.seteuid(uid)
+        try:
+            return connect(directory)
+        finally:
+            os.seteuid(0)
+
+    def handle(request, uid):
+        asked.append(uid)
+        return Taken()
+
+    with public_directory() as directory:
+        control = Control(str(directory), handle, clock=Time())
+        others = [call(directory, 0), call(directory, 4322)]
+        flood = [call(directory, 4321) for _ in range(3 * CLIENTS)]
+        for _ in range(6):
+            turn(control)
+        for sock in others:
+            sock.sendall(b'{"command":"status"}\n')
+            for _ in range(3):
+                turn(control)
+            assert json.loads(sock.recv(100)) == {"reply": "taken"}
+        assert asked == [0, 4322]
+        for sock in (*others, *flood):
+            sock.close()
+        control.close()
 
 
 def test_a_stale_socket_is_replaced_and_other_things_are_not(tmp_path):
