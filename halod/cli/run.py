@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     from halod.roles import trust
 
     trust.demand([config] if config is not None else [])
-    from halod.roles import watcher
+    from halod.roles import pidfile, watcher
     from halod.roles.notify import Notifier
     from halod.roles.service import Service
 
@@ -59,4 +59,5 @@ def run(args: argparse.Namespace) -> int:
         return main(descriptor, supervisor, config=config, once=once, watchdog=watchdog)
 
     sys.stdout.flush()
-    return Service(entry, watcher.load, notifier=notifier).run()
+    with pidfile.held("" if once else pidfile.wanted()):
+        return Service(entry, watcher.load, notifier=notifier).run()
