@@ -26,6 +26,7 @@ from halod.agent.control import Control
 from halod.agent.courier import Post
 from halod.agent.cycle import LATE_ACCOUNTS, UNANSWERED, Cycles, Machinery, Outcome
 from halod.agent.lock import Lock
+from halod.agent.logind import Seats
 from halod.agent.people import LATE, Lookup, People
 from halod.agent.prepare import Prepared
 from halod.agent.sources import source_of
@@ -76,6 +77,7 @@ class Agent:
         once: bool = False,
         watchdog: float = 0.0,
         database: Database | None = None,
+        seats: Seats | None = None,
     ) -> None:
         """Prepare; nothing is opened before `open`."""
         settings = prepared.settings
@@ -91,7 +93,7 @@ class Agent:
             os.set_blocking(end, False)
         root = prepared.ids is not None
         device, excluded = settings.device, settings.scan.exclude_accounts
-        self._people = People(device.accounts, excluded, database=database, root=root)
+        self._people = People(device.accounts, excluded, database=database, seats=seats, root=root)
         self._lookup = Lookup(self._poke)
         self._cycles = Cycles(
             Machinery.of(settings, source_of(settings.policy, prepared.policy, self._state.policy_cache)),

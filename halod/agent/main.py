@@ -14,6 +14,7 @@ from typing import Final
 
 from halod.accounts import Database
 from halod.agent import prepare
+from halod.agent.logind import Seats
 from halod.errors import HalodError
 from halod.roles.channel import Channel
 from halod.roles.protocol import Broken, Go, Leaving, Loaded, Stop
@@ -32,6 +33,7 @@ def main(
     once: bool,
     watchdog: float = 0.0,
     database: Database | None = None,
+    seats: Seats | None = None,
 ) -> int:
     """Be the agent: give the exit code. The process has nothing of the supervisor's but `descriptor`.
 
@@ -41,7 +43,8 @@ def main(
         config: the settings file, None for the system's own.
         once: one cycle, one try to deliver, and the end.
         watchdog: seconds within which the service manager wants a sign of life; 0: it does not.
-        database: where accounts are looked up; None: the system's. Tests hand in their own.
+        database: where accounts are looked up; None: the system's. Tests hand in their own, as of `seats`.
+        seats: who is at the machine.
     """
     channel = Channel(socket.socket(fileno=descriptor), "agent")
     try:
@@ -68,7 +71,7 @@ def main(
         channel.send(Loaded())
         if not _may_go(channel):
             return 0
-        agent = Agent(prepared, channel, once=once, watchdog=watchdog, database=database)
+        agent = Agent(prepared, channel, once=once, watchdog=watchdog, database=database, seats=seats)
         try:
             agent.open(_LOCK_PATIENCE)
             return agent.run()

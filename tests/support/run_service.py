@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`halod run` for tests: `python run_service.py OPTIONS.json`, with accounts that the system does not have.
 
-OPTIONS: {"config": path, "once": bool, "accounts": [{"name", "uid", "gid", "home"}]}.
+OPTIONS: {"config": path, "once": bool, "accounts": [{"name", "uid", "gid", "home"}], "console": uid}.
 """
 
 import json
@@ -9,6 +9,7 @@ import pwd
 import sys
 
 from halod.accounts import Database
+from halod.agent.logind import Seats, Session
 from halod.roles import watcher
 from halod.roles.notify import Notifier
 from halod.roles.service import Service
@@ -43,6 +44,11 @@ def main(path):
     watchdog = notifier.watchdog
     database = Accounts(options.get("accounts", []))
 
+    at_console = (
+        [Session(uid=options["console"], active=True, type="wayland")] if "console" in options else []
+    )
+    seats = Seats(platform="linux", ask=lambda: at_console, users="/none", records=list)
+
     def entry(descriptor, supervisor):
         from halod.agent.main import main
 
@@ -53,6 +59,7 @@ def main(path):
             once=options.get("once", False),
             watchdog=watchdog,
             database=database,
+            seats=seats,
         )
 
     return Service(entry, watcher.load, notifier=notifier).run()

@@ -49,6 +49,7 @@ class Service:
             "log": {"format": "json"},
         }
         self.environment = {}
+        self.console = None
         self.process = None
         self.write_servers(notes={"command": "npx", "args": ["-y", "CANARY-package@1.0.0", "CANARYarg"]})
         self.settings()
@@ -77,11 +78,10 @@ class Service:
     def start(self, *, once=False):
         """Start the service."""
         options = self.directory / "options.json"
-        options.write_text(
-            json.dumps(
-                {"config": str(self.directory / "halod.toml"), "once": once, "accounts": self.accounts}
-            )
-        )
+        told = {"config": str(self.directory / "halod.toml"), "once": once, "accounts": self.accounts}
+        if self.console is not None:
+            told["console"] = self.console
+        options.write_text(json.dumps(told))
         environment = {key: value for key, value in os.environ.items() if not key.startswith("COV")}
         environment.pop("NOTIFY_SOCKET", None)
         with open(self.directory / "stderr", "ab") as errors:
