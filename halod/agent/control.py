@@ -25,7 +25,9 @@ from halod.errors import EnvironmentFault
 
 CLIENTS: Final = 16
 SECONDS: Final = 5.0
-_BACKLOG: Final = 128
+_BACKLOG: Final = 4096
+"""Callers who wait to be accepted: a full queue refuses whoever comes, root too. The kernel may lower it."""
+_ACCEPTS: Final = 128  # in one step
 _DECODER: Final = msgspec.json.Decoder(Request)
 _ENCODER: Final = msgspec.json.Encoder()
 _LOCAL_PEERCRED: Final = 1  # sys/un.h of macOS, at level SOL_LOCAL, which is 0; gives struct xucred
@@ -71,7 +73,7 @@ class Control:
 
     def step(self) -> None:
         """Accept, read, answer, drop: whatever is possible now."""
-        for _ in range(CLIENTS):
+        for _ in range(_ACCEPTS):
             if not self._accept():
                 break
         now = self._clock()

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from halod.agent.devicefile import Device
-from halod.agent.http import Answer, Client, is_token
+from halod.agent.http import Answer, Client
 from halod.agent.outbox_protocol import Outbox
+from halod.settings.secret import is_token
 
 API: Final = "/api/v1/"
 _TRANSIENT: Final = frozenset({408, 425, 429})

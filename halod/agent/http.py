@@ -197,11 +197,6 @@ class Client:
         self._http.close()
 
 
-def is_token(text: str) -> bool:
-    """Tell whether `text` can be a bearer token (RFC 6750 section 2.1): visible ASCII, 4,096 characters at most."""
-    return 0 < len(text) <= 4096 and text.isascii() and text.isprintable() and " " not in text
-
-
 def _origin(url: str) -> tuple[str, str, int]:
     parts = urlsplit(url)
     return (parts.scheme, parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))

@@ -17,7 +17,6 @@ import signal
 import ssl
 import stat
 import sys
-from typing import Final
 
 import msgspec
 
@@ -25,17 +24,8 @@ from halod.agent.tls import tls_context
 from halod.errors import EnvironmentFault, UsageError
 from halod.policy.load import read_file
 from halod.roles import identity, libc, trust
-from halod.settings import Settings, load
-
-_SECRET_BYTES: Final = 4096
-
-
-class Ids(msgspec.Struct, frozen=True):
-    """The account that the agent becomes."""
-
-    uid: int
-    gid: int
-    groups: tuple[int, ...]
+from halod.roles.identity import Ids
+from halod.settings import Settings, load, secret
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,20 +88,17 @@ def _secret(key: str, path: str) -> str:
     """Read a token or key, without the line end that editors add. Raises UsageError."""
     if not path:
         return ""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     try:
-        descriptor = os.open(path, flags)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            data = file.read(_SECRET_BYTES + 2) if stat.S_ISREG(status.st_mode) else b""
+        found = secret.read(path)
     except OSError as error:
         raise UsageError(f"{key}: cannot read {path}: {os.strerror(error.errno or 0)}") from None
-    if status.st_mode & 0o077:
+    if found.mode & 0o077:
         raise UsageError(f"{key}: others can read {path}", advice=f"chmod 0600 {path}")
-    text = data.decode("latin-1").rstrip("\r\n")
-    if not (0 < len(text) <= _SECRET_BYTES and text.isascii() and text.isprintable() and " " not in text):
-        raise UsageError(f"{key}: {path} holds no token", advice="one line, up to 4096 visible characters")
-    return text
+    if not found.text:
+        raise UsageError(
+            f"{key}: {path} holds no token", advice=f"one line, up to {secret.LONGEST} visible characters"
+        )
+    return found.text
 
 
 def _policy(path: str) -> bytes | None:

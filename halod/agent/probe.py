@@ -18,19 +18,12 @@ import msgspec
 
 from halod.errors import UsageError
 from halod.roles import identity
+from halod.roles.identity import Ids
 
 TOTAL: Final = 15.0
 """Seconds for one question: somebody waits for it."""
 _GRACE: Final = 5.0
 _MOST: Final = 4096
-
-
-class Ids(msgspec.Struct, frozen=True):
-    """The account that asks."""
-
-    uid: int
-    gid: int
-    groups: tuple[int, ...]
 
 
 class Answered(msgspec.Struct, frozen=True):

@@ -11,11 +11,9 @@ from collections.abc import Iterable
 
 from halod.check.model import Check, fault, ok, warning
 from halod.roles import trust
-from halod.settings import Settings
+from halod.settings import Settings, secret
 
 AS_ROOT = "run halod check as root"
-_SECRET_BYTES = 4096
-"""A bearer token is a few hundred bytes; servers cap headers at 8 KiB."""
 
 
 def ownership(name: str, paths: Iterable[str], what: str) -> list[Check]:
@@ -36,21 +34,6 @@ def ownership(name: str, paths: Iterable[str], what: str) -> list[Check]:
 def secrets(settings: Settings, *, root: bool) -> list[Check]:
     """Check the files of the token, the enrolment key and the client key."""
     return [_secret(key, path, root=root) for key, path in settings.secret_files()]
-
-
-def read_secret(path: str) -> str:
-    """Read a token or key file, without the line end that editors add; "" when it holds none.
-
-    Raises OSError.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        data = os.read(descriptor, _SECRET_BYTES + 2)
-    finally:
-        os.close(descriptor)
-    text = data.decode("latin-1").rstrip("\r\n")
-    good = 0 < len(text) <= _SECRET_BYTES and text.isascii() and text.isprintable() and " " not in text
-    return text if good else ""
 
 
 def is_out_of_reach(path: str) -> bool:
@@ -97,7 +80,7 @@ def _form(key: str, path: str, status: os.stat_result, *, root: bool) -> Check |
 
 def _content(key: str, path: str) -> Check:
     try:
-        text = read_secret(path)
+        text = secret.read(path).text
     except PermissionError:
         return warning(key, f"{path} cannot be read by this account", AS_ROOT)
     except OSError as error:
@@ -107,5 +90,5 @@ def _content(key: str, path: str) -> Check:
     return fault(
         key,
         f"{path} does not hold one token",
-        f"write the token alone into it: one line, no blanks, at most {_SECRET_BYTES} characters",
+        f"write the token alone into it: one line, no blanks, at most {secret.LONGEST} characters",
     )

@@ -11,10 +11,11 @@ from halod.check import files, machine
 from halod.check.model import Check, Verdict, fault, ok, warning
 from halod.errors import UsageError
 from halod.launch.urls import parse_url
-from halod.settings import Settings
+from halod.settings import Settings, secret
 
 if TYPE_CHECKING:
-    from halod.agent.probe import Answered, Ids
+    from halod.agent.probe import Answered
+    from halod.roles.identity import Ids
 
 _ADVICE: Final = {
     "dns": "check the name in the URL, and this machine's name servers",
@@ -91,7 +92,7 @@ def _ids(settings: Settings) -> "Ids | None":
     found = machine.entry(settings.device.agent_account)
     if found is None or found.pw_uid == 0:
         return None
-    from halod.agent.probe import Ids
+    from halod.roles.identity import Ids
 
     return Ids(found.pw_uid, found.pw_gid, tuple(os.getgrouplist(found.pw_name, found.pw_gid)))
 
@@ -99,7 +100,7 @@ def _ids(settings: Settings) -> "Ids | None":
 def _token(settings: Settings) -> str:
     """Give the token; "" when there is none or its file is faulty, which another check tells."""
     try:
-        return files.read_secret(settings.report.token_file) if settings.report.token_file else ""
+        return secret.read(settings.report.token_file).text if settings.report.token_file else ""
     except OSError:
         return ""
 

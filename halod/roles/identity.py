@@ -15,9 +15,19 @@ import os
 from collections.abc import Sequence
 from types import ModuleType
 
+import msgspec
+
 from halod.roles import libc
 
 _CAPABILITIES = 64  # two 32-bit words; the kernel says EINVAL after the last one that it knows
+
+
+class Ids(msgspec.Struct, frozen=True):
+    """An account as the kernel knows it."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
 
 
 class StillPrivileged(Exception):

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from halod.agent import http
 from halod.agent.bounded import NotLoopback, TooMuch
 from halod.agent.faults import WORDS, Fault, kind_of
-from halod.agent.http import is_loopback, is_token
+from halod.agent.http import is_loopback
+from halod.settings.secret import is_token
 
 
 def caused(outer, inner):

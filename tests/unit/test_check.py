@@ -19,7 +19,7 @@ from halod.agent import probe
 from halod.agent.tls import tls_context
 from halod.check import files, machine, network, policy
 from halod.check.examine import examine
-from halod.settings import parse
+from halod.settings import parse, secret
 from tests.support.certificates import DAY, NOW, Authority
 from tests.support.roles import in_child
 
@@ -378,7 +378,7 @@ def secret_check(path):
 def test_a_good_token_is_good(tmp_path):
     check = secret_check(put(tmp_path / "token", TOKEN + "\n"))
     assert check.verdict == "ok"
-    assert files.read_secret(str(tmp_path / "token")) == TOKEN
+    assert secret.read(str(tmp_path / "token")).text == TOKEN
 
 
 @pytest.mark.parametrize(
