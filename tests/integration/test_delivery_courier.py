@@ -158,7 +158,7 @@ def test_a_server_that_comes_back(start):
     for count in range(20):
         ids += agent.commit(*[f"s{n:02}" for n in range(count)])
     until(lambda: agent.state.summary().delivery is not None, "tried")
-    assert agent.state.summary().delivery.outcome == "report-refused"
+    assert agent.state.summary().delivery.outcome == "connection-refused"
     agent.stop()
     with running() as server:
         again = start(server.url)
@@ -230,7 +230,7 @@ def test_a_test_finding_comes_and_goes(server, start):
     until(arrived(server, agent.commit("notes")), "delivered")
     until(lambda: agent.state.summary().waiting == 0, "noted")
     before, known = len(server.log()), agent.state.summary()
-    said = tested(agent)
+    said = try_it(agent)
     assert (said.outcome, said.http, said.words) == ("delivered", 204, "it was taken back")
     there, gone = [json.loads(entry["body"]) for entry in server.log()[before:]]
     assert [row["server"] for row in there["mcpDrift"]] == ["halod-canary", "notes"]
@@ -253,7 +253,7 @@ def test_a_test_finding_fits_beside_many(server, start):
     until(arrived(server, agent.commit(*[f"server-{at}" for at in range(400)])[:64]), "delivered")
     until(lambda: agent.state.summary().waiting == 0, "noted")
     before = len(server.log())
-    assert tested(agent).outcome == "delivered"
+    assert try_it(agent).outcome == "delivered"
     there = json.loads(server.log()[before]["body"])
     assert "halod-canary" in [row["server"] for row in there["mcpDrift"]]
     assert (there["truncated"], there["mcpDriftTotal"]) == (True, 401)
@@ -266,7 +266,7 @@ def test_a_test_finding_without_transitions(server, start):
     agent = start(server.url, limits=Limits(with_transitions=False))
     agent.commit("notes")
     before = len(server.log())
-    assert tested(agent).outcome == "delivered"
+    assert try_it(agent).outcome == "delivered"
     bodies = [json.loads(entry["body"]) for entry in server.log()[before:]]
     assert not any("transitions" in body for body in bodies)
     assert [len(body["mcpDrift"]) for body in bodies][-2:] == [2, 1]
@@ -286,7 +286,7 @@ def test_a_test_finding_that_is_not_taken(server, start, word, http, words):
     until(arrived(server, agent.commit("notes")), "delivered")
     until(lambda: agent.state.summary().waiting == 0, "noted")
     server.plan(word, "ok")
-    said = tested(agent)
+    said = try_it(agent)
     assert (said.outcome, said.http) == ("refused", http)
     assert words in said.words
     assert not agent.courier.trial.owed
@@ -298,7 +298,7 @@ def test_a_test_finding_that_is_not_taken_back_at_once(server, start):
     until(arrived(server, agent.commit("notes")), "delivered")
     until(lambda: agent.state.summary().waiting == 0, "noted")
     server.plan("ok", "503", "ok")
-    said = tested(agent)
+    said = try_it(agent)
     assert said.outcome == "delivered"
     assert said.words.startswith("it was not taken back yet")
     assert agent.courier.trial.owed
@@ -310,14 +310,14 @@ def test_a_test_finding_that_is_not_taken_back_at_once(server, start):
 def test_a_test_before_the_first_scan_or_without_a_token(server, start):
     """Nothing is sent, and why is said; a question about another test is answered too."""
     agent = start(server.url)
-    assert (tested(agent).outcome, tested(agent).words) == ("unavailable", "the first scan is not over yet")
+    assert (try_it(agent).outcome, try_it(agent).words) == ("unavailable", "the first scan is not over yet")
     assert agent.courier.trial.ask(99).outcome == "unavailable"
     poor = start(server.url, "two", token="")
     poor.commit("notes")
-    assert tested(poor).words.startswith("there is no token")
+    assert try_it(poor).words.startswith("there is no token")
 
 
-def tested(agent):
+def try_it(agent):
     """Ask for a test, twice at once, and wait for its end."""
     trial = agent.courier.trial
     number = trial.ask(0).number
