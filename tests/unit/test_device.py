@@ -54,3 +54,8 @@ def test_the_second_file_is_used_when_the_first_has_none(tmp_path):
 def test_no_file_at_all_gives_an_empty_id(tmp_path):
     """A machine without an id is reported without one."""
     assert device.device_id((str(tmp_path / "absent"),)) == ""
+
+
+def test_systems_have_the_names_of_a_status():
+    """Not those of Python."""
+    assert (device.os_name("darwin"), device.os_name("linux")) == ("macos", "linux")
