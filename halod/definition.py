@@ -16,9 +16,7 @@ import msgspec
 
 Scope = Literal["user", "project", "plugin", "agent"]
 Transport = Literal["stdio", "http"]
-Feature = Literal[
-    "headers-helper", "env-file", "inline-code", "tls-off", "auth-endpoint", "sandbox-off"
-]
+Feature = Literal["headers-helper", "env-file", "inline-code", "tls-off", "auth-endpoint", "sandbox-off"]
 
 
 class FileRef(msgspec.Struct, frozen=True):
