@@ -29,6 +29,8 @@ def carry_out(plan: Plan, run: Run = door.run) -> Iterator[str]:
         EnvironmentFault: a file cannot be written or removed, or a program fails; what came before stays done, and
             doing it all again is safe.
     """
+    for path in (*(file.path for file in plan.files), *plan.removals):
+        _demand_inside(plan.prefix, path)
     yield from _programs(plan.before, run)
     for file in plan.files:
         yield _written(file)
@@ -43,6 +45,15 @@ def _programs(commands: tuple[Command, ...], run: Run) -> Iterator[str]:
         if wrong and not command.may_fail:
             raise EnvironmentFault(f"{shlex.join(command.words)} failed: {wrong}")
         yield f"{'nothing to do' if wrong else 'ran'}: {shlex.join(command.words)}"
+
+
+def _demand_inside(prefix: str, path: str) -> None:
+    """Refuse a place that a link of an image leads out of it, to this machine's own. Raises EnvironmentFault."""
+    root = posixpath.realpath(prefix).rstrip("/") + "/"
+    if not (posixpath.realpath(posixpath.dirname(path)) + "/").startswith(root):
+        raise EnvironmentFault(
+            f"{path} lies outside {prefix}: a link leads there", advice="make the links of the image relative"
+        )
 
 
 def _written(file: File) -> str:

@@ -58,13 +58,17 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """First `before`, then files, then removals, then `after`; `notes` are for the person who asked."""
+    """First `before`, then files, then removals, then `after`; `notes` are for the person who asked.
+
+    Files and removals lie below `prefix`, also when the links of an image have been followed.
+    """
 
     before: tuple[Command, ...] = ()
     files: tuple[File, ...] = ()
     removals: tuple[str, ...] = ()
     after: tuple[Command, ...] = ()
     notes: tuple[str, ...] = ()
+    prefix: str = "/"
 
 
 def plan(action: Action, program: Program, sources: Sources, here: Situation) -> Plan:
@@ -76,6 +80,7 @@ def plan(action: Action, program: Program, sources: Sources, here: Situation) ->
         files=tuple(File(_below(here.prefix, file.path), file.text) for file in made.files),
         removals=tuple(_below(here.prefix, path) for path in made.removals),
         notes=("only files were looked after: nothing is enabled or started below another prefix than /",),
+        prefix=here.prefix,
     )
 
 

@@ -451,6 +451,35 @@ def test_install_and_uninstall_below_a_prefix(capsys, tmp_path):
     assert not unit.exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the paths of Linux")
+@pytest.mark.parametrize("link", ["etc", "etc/systemd", "etc/systemd/system", "etc/sysusers.d"])
+@pytest.mark.parametrize("action", ["install", "uninstall"])
+def test_a_link_of_an_image_leads_nowhere_else(capsys, tmp_path, link, action):
+    """Nothing outside the prefix is written, made or removed, and nothing inside before that is known."""
+    image, machine = tmp_path / "image", tmp_path / "machine"
+    for name in ("systemd/system", "sysusers.d"):
+        (machine / name).mkdir(parents=True)
+    unit = machine / "systemd" / "system" / "halod.service"
+    others = [unit, machine / "halod.service", machine / "halod.conf"]
+    for path in others:
+        path.write_text("the machine's own")
+    place = image / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(machine)
+    assert main(["service", action, "--prefix", str(image)]) == 2
+    assert "a link leads there" in capsys.readouterr().err
+    assert [path.read_text() for path in others] == ["the machine's own"] * 3
+    assert sorted(path.name for path in image.rglob("*.service")) == []
+
+
+def test_a_link_inside_an_image_is_followed(capsys, tmp_path):
+    """What stays below the prefix is an image's own affair."""
+    (tmp_path / "usr" / "etc").mkdir(parents=True)
+    (tmp_path / "etc").symlink_to("usr/etc")
+    assert main(["service", "uninstall", "--prefix", str(tmp_path)]) == 0
+    capsys.readouterr()
+
+
 def test_a_prefix_that_is_not_there(capsys, tmp_path):
     assert main(["service", "install", "--prefix", str(tmp_path / "none")]) == 2
     assert "--prefix" in capsys.readouterr().err
