@@ -23,9 +23,16 @@ BODY = b'{"CANARYbody": 1}'
 
 
 @pytest.fixture(scope="module")
-def server():
+def _started():
     with running() as started:
         yield started
+
+
+@pytest.fixture
+def server(_started):
+    """Give the module's one server, rid of what an earlier test broke off."""
+    _started.settle()
+    return _started
 
 
 @pytest.fixture(autouse=True)
@@ -346,7 +353,7 @@ def _is_broken_off(client, url, under_way):
     started = time.monotonic()
     client.abort()
     thread.join(10)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 5  # on a busy machine; without `abort` it would be 10
     assert faults == ["stopped"]
     with pytest.raises(Fault, match="stopped"):
         client.send("GET", url)

@@ -4,7 +4,8 @@
 Prints its port as a line of JSON. Each further line on stdin is a command, answered by a line on stdout; the
 end of stdin ends it. Commands: {"plan": [words]} says what happens to the next requests, the last word
 again and again; {"log": true} gives what was asked and answered; {"transitions": true}; {"newest": true};
-{"accept" | "reject": device}; {"revoke" | "expire": token}.
+{"accept" | "reject": device}; {"revoke" | "expire": token}; {"awaited": true} gives the ports of the clients that
+are connected and whose first request is not in the log.
 
 Words: `ok` (the reference answers), `lost` (it takes the report, and closes without an answer), `lost-hang`
 (takes it and hangs), a fault of `faults`, or a status with headers: `503`, `429 Retry-After: 2`.
@@ -99,6 +100,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.lock = threading.Lock()
         self.plan = ["ok"]
         self.log = []
+        self.awaited = set()
         super().__init__(("127.0.0.1", 0), Handler)
 
     def next_word(self):
@@ -108,9 +110,12 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def note(self, entry):
         with self.lock:
             self.log.append(entry)
+            self.awaited.discard(entry["connection"])
 
     def finish_request(self, request, client_address):
         """Shake hands in the connection's own thread: a client that hangs holds nobody else."""
+        with self.lock:
+            self.awaited.add(client_address[1])
         try:
             if self.context is not None:
                 request.settimeout(10)
@@ -122,6 +127,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             with contextlib.suppress(OSError):
                 request.shutdown(socket.SHUT_RDWR)
             request.close()
+            with self.lock:
+                self.awaited.discard(client_address[1])
 
     def handle_error(self, request, client_address):
         print("the test server failed", file=sys.stderr)
@@ -134,6 +141,8 @@ def obey(server, command):
             server.plan = list(command["plan"])
         if "log" in command:
             return server.log
+        if "awaited" in command:
+            return sorted(server.awaited)
         if "transitions" in command:
             return console.transitions
         if "newest" in command:

@@ -4,8 +4,10 @@
 import contextlib
 import json
 import pathlib
+import socket
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOKEN = "CANARYtoken-3f9c2b7a"
@@ -34,6 +36,17 @@ class RunningServer:
     def log(self):
         """Give every request so far."""
         return self.ask(log=True)
+
+    def settle(self):
+        """Wait until every request that was given up is in the log: it uses up a word of the plan.
+
+        Connections are taken in their order, so those before one of ours are all known when that one is.
+        """
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as last:
+            deadline = time.monotonic() + 15
+            while (left := self.ask(awaited=True)) != [last.getsockname()[1]]:
+                assert time.monotonic() < deadline, left
+                time.sleep(0.005)
 
     def transitions(self):
         """Give the transitions that were taken, in order, each once."""
