@@ -32,7 +32,7 @@ from halod.agent.reply import (
 )
 from halod.agent.state import State
 from halod.errors import EnvironmentFault
-from halod.status import Finding, Status
+from halod.status import Finding, Status, clean, is_host, is_name
 
 _WAITS: Final = frozenset({"", "accepted", "enrolled"})
 
@@ -73,6 +73,8 @@ class Desk:
         It may be about one account, one tool, another policy: it vouches for nothing, so it is marked as
         truncated, which resolves nothing at the server either (design 8).
         """
+        if not _is_presentable(msgspec.to_builtins(status)):
+            return Refused(words="the status holds text that no scan gives")
         machinery = self._cycles.machinery
         device = machinery.settings.device
         mine = msgspec.structs.replace(
@@ -168,6 +170,19 @@ class Desk:
             why = WORDS.get(delivery.outcome, delivery.outcome)
             found.append(f"the last report was not delivered: {why}")
         return found
+
+
+def _is_presentable(value: object, key: str = "") -> bool:
+    """Tell whether every string of a document is what may leave (design 8): clean text, redacted names, hosts."""
+    if isinstance(value, str):
+        return (is_name if key == "server" else is_host if key == "host" else _is_clean)(value)
+    if isinstance(value, dict):
+        return all(_is_presentable(held, name) for name, held in value.items())
+    return not isinstance(value, list | tuple) or all(_is_presentable(held, key) for held in value)
+
+
+def _is_clean(text: str) -> bool:
+    return clean(text) == text
 
 
 def of_users(status: Status, names: frozenset[str]) -> Status:

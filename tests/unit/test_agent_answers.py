@@ -12,7 +12,7 @@ from halod.agent.cycle import RELOAD, Cycles, Machinery
 from halod.agent.loop import Agent
 from halod.agent.people import Selection
 from halod.agent.prepare import Prepared
-from halod.agent.reply import Ask
+from halod.agent.reply import Ask, Refused, Submit, Taken
 from halod.agent.rows import Delivery
 from halod.agent.sources import NoPolicy
 from halod.agent.state import State
@@ -22,7 +22,7 @@ from halod.roles.channel import Channel
 from halod.roles.protocol import Answered, Watcher
 from halod.settings import Report, Settings
 from halod.settings.model import State as StateTable
-from tests.support.state import status
+from tests.support.state import finding, status
 
 DEV = Account(name="dev", uid=1001, gid=1001, home="/home/dev")
 
@@ -138,3 +138,25 @@ def test_a_watcher_that_begins_late_misses_nothing(tmp_path):
     assert (agent._desk.watchers, agent._desk.partial) == ({1: "watching"}, {1})
     theirs.close()
     agent._channel.close()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"server": "https://h.example/CANARY"},
+        {"server": "a\x1b[31m"},
+        {"file": "~/\u202ex"},
+        {"detail": "one\ntwo"},
+        {"host": "user:CANARY@h.example"},
+        {"user": "dev\x07"},
+    ],
+)
+def test_a_submitted_status_holds_what_a_scan_says(desk_of, row):
+    """Only root may hand one in, yet no text goes on to the console that halod itself would not send."""
+    desk = desk_of()
+    good = status(finding(server="notes", host="mcp.example.com"), ring="ring1")
+    assert desk.handle(Submit(good), 0) == Taken()
+    bad = status(finding(**row))
+    assert desk.handle(Submit(bad), 0) == Refused(words="the status holds text that no scan gives")
+    assert desk._state.newest().mcp_drift == good.mcp_drift
+    assert desk.handle(Submit(good), 4321) == Refused(words="only root may submit a status")
