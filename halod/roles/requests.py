@@ -2,7 +2,10 @@
 """What the supervisor grants an agent: it checks every number before it acts on it, and knows no names.
 
 An agent that asks for anything else is broken or was taken over, which ends the service. What is left to an
-agent that was taken over: it may have the worker's fixed code read any account's home, except uid 0's.
+agent that was taken over: it may have the worker's fixed code look in any directory, with any ids and groups
+but uid 0, for locations of its choice, and learn what an answer says (design 3): redacted names, hosts, hashes.
+Whether ids and home belong together is not checked: the password database may lie on a network, and neither
+this process nor a fork of it asks one (design 3).
 """
 
 from collections.abc import Sequence
