@@ -75,6 +75,8 @@ cases: setup
 
 bench: setup
 	$(BIN)/python tests/bench/run.py
+	$(BIN)/python tests/bench/service.py
+	$(BIN)/python tests/bench/latency.py
 
 fuzz: .venv-fuzz/.ready
 	$(FUZZ)/python -m tests.fuzz.run --minutes $(MINUTES)
