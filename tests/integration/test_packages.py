@@ -204,9 +204,8 @@ def as_the_unit(*command):
     left = (
         re.search(r"^CapabilityBoundingSet=(.*)$", unit, re.MULTILINE)[1].lower().replace("cap_", "+").split()
     )
-    made = ["mkdir -p -m 0755 /run/halod; mkdir -p -m 0700 /var/lib/halod"]
     confine = f"exec setpriv --no-new-privs --bounding-set=-all,{','.join(left)} {' '.join(command)}"
-    return ("sh", "-c", "; ".join(["set -e", *made, *before, "umask 077", confine]))
+    return ("sh", "-c", "; ".join(["set -e", *before, "umask 077", confine]))
 
 
 @pytest.mark.skipif("run" not in cli.COMMANDS, reason="there is no halod run yet")

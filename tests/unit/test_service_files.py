@@ -79,6 +79,16 @@ def test_the_supervisor_keeps_three_capabilities():
     assert "User" not in unit
 
 
+def test_systemd_leaves_the_agents_directories_alone():
+    """Without User= systemd would give a StateDirectory= back to root at each start and reload (systemd.exec(5))."""
+    text = UNIT.read_text()
+    unit = directives(text)
+    assert not [key for key, _ in unit if key.endswith("Directory")]
+    made = [value.split()[-1] for key, value in unit if key == "ExecStartPre"]
+    assert made == ["/var/lib/halod", "/run/halod"]
+    assert dict(unit)["ReadWritePaths"] == " ".join(f"-{path}" for path in made)
+
+
 def test_the_unit_waits_for_settings():
     unit = dict(directives(UNIT.read_text()))
     assert unit["ConditionPathExists"] == "/etc/halod/halod.toml"
