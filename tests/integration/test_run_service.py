@@ -28,6 +28,7 @@ def test_a_change_is_found_soon():
         run.wait(lambda: run.findings() == ["more", "notes"], 10)
         run.write_servers(more=MORE)
         run.wait(lambda: run.findings() == ["more"], 15)
+        run.wait_for_cycle(3)  # its line follows the status
         assert [line["trigger"] for line in run.cycles()][1:] == ["change", "change"]
         assert run.cycles()[-1]["resolved"] == 1
         assert run.stop() < 2
