@@ -33,6 +33,7 @@ from halod.agent.sources import source_of
 from halod.agent.state import State
 from halod.agent.triggers import Triggers
 from halod.errors import EnvironmentFault
+from halod.harnesses.table import LOCATIONS
 from halod.roles.channel import Channel
 from halod.roles.protocol import (
     Alive,
@@ -100,6 +101,8 @@ class Agent:
             self._clock,
         )
         self._triggers = Triggers(settings.scan.interval)
+        self._locations = len(LOCATIONS) + len(self._cycles.machinery.extra)
+        """A watcher is hostile: numbers beyond these are none of a file, and each would be waited for."""
         self._post = Post(prepared, self._state, self._cycles.machinery, once=once, done=self._poke)
         self._desk = Desk(self._state, self._cycles, root=root)
         self._control: Control | None = None
@@ -201,7 +204,8 @@ class Agent:
             if self._cycles.answered(message):
                 self._finish()
         elif isinstance(message, Changed):
-            self._triggers.changed(message.key, message.locations, now)
+            known = [number for number in message.locations if number < self._locations]
+            self._triggers.changed(message.key, known, now)
         elif isinstance(message, Watcher):
             self._watcher(message, now)
         elif isinstance(message, ReloadRefused):

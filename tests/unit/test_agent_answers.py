@@ -17,9 +17,10 @@ from halod.agent.rows import Delivery
 from halod.agent.sources import NoPolicy
 from halod.agent.state import State
 from halod.cli.status_words import render
+from halod.harnesses.table import LOCATIONS
 from halod.roles.answer import Answer
 from halod.roles.channel import Channel
-from halod.roles.protocol import Answered, Watcher
+from halod.roles.protocol import Answered, Changed, Watcher
 from halod.settings import Report, Settings
 from halod.settings.model import State as StateTable
 from tests.support.state import finding, status
@@ -160,3 +161,19 @@ def test_a_submitted_status_holds_what_a_scan_says(desk_of, row):
     assert desk.handle(Submit(bad), 0) == Refused(words="the status holds text that no scan gives")
     assert desk._state.newest().mcp_drift == good.mcp_drift
     assert desk.handle(Submit(good), 4321) == Refused(words="only root may submit a status")
+
+
+def test_locations_that_there_are_not_are_not_waited_for(tmp_path):
+    """A watcher that was taken over may say any number: the agent keeps note of those of the table only."""
+    settings = Settings(state=StateTable(dir=str(tmp_path / "state")))
+    ours, theirs = socket.socketpair()
+    agent = Agent(Prepared(settings=settings), Channel(ours, "agent"))
+    supervisor = Channel(theirs, "supervisor")
+    supervisor.send(Changed(1, tuple(range(len(LOCATIONS), 65536))))
+    agent._hear()
+    assert agent._triggers._accounts[1].pending == {}
+    supervisor.send(Changed(1, tuple(range(65536))))
+    agent._hear()
+    assert set(agent._triggers._accounts[1].pending) == set(range(len(LOCATIONS)))
+    supervisor.close()
+    agent._channel.close()
