@@ -89,6 +89,16 @@ def test_lone_surrogates_stay_exact_beside_every_marker_byte():
     assert pruned(data.replace(b"@", b""))["mcpServers"] == {"a": "\ud83d" + text.decode()[:-1]}
 
 
+@BOTH
+@pytest.mark.parametrize("text", [r"\ud8x0", r"\ud83", r"\\\uD", r"\ud83d\ud8 3d"])
+@pytest.mark.parametrize("pad", [0, 1 << 20])
+def test_what_only_begins_like_a_surrogate_is_malformed(read, text, pad):
+    """Also in a part that is skipped, as in Node."""
+    data = b'{"h":"' + b"x" * pad + b"\\ud83d" + text.encode() + b'","mcpServers":{"a":1}}'
+    with pytest.raises(Malformed):
+        read(data)
+
+
 def test_lone_surrogates_are_found_across_the_chunks_of_a_big_buffer():
     filler = b"\\\\" * (1 << 19) + b"u" + b"\\\\\\ud83d" * 200_000
     data = b'{"mcpServers":{"a":"\\udc00\\\\ud83d"},"h":"' + filler + b'"}'

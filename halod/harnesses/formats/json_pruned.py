@@ -26,7 +26,8 @@ from halod.harnesses.formats.pointers import Wanted, wanted
 
 _AT: Final = re.compile(r"\(byte (\d+)\)$")
 _BLANKS: Final = b" \t\r\n"
-_SAFE_CUT: Final = re.compile(rb"[^\\u]")
+_SAFE_CUT: Final = re.compile(rb"[^\\u0-9a-fA-F]")  # no escape goes across it
+_NO_ESCAPE: Final = re.compile(rb"\\u[dD](?![0-9a-fA-F]{3})")
 _CHUNK: Final = 1 << 20
 WANTED_BYTES: Final = 16 << 20  # of all wanted parts: two seconds, and half a gigabyte of numbers at worst
 # Bytes to stand for a backslash: DEL is in hardly any text; the others may be missing from a file that has
@@ -140,7 +141,10 @@ class _Reading:
         return True
 
     def _mask_surrogates(self, _message: str) -> bool:
-        r"""Put the marker in place of the backslash of every `\ud` (and of `\\`, to tell them apart)."""
+        r"""Put the marker in place of the backslash of every `\ud` (and of `\\`, to tell them apart).
+
+        What is no escape after all (`\ud8x`) stays as it is, with all behind it: msgspec refuses it.
+        """
         if not self.tolerant:
             return False
         if b"\\ud" not in self.data and b"\\uD" not in self.data:
@@ -154,6 +158,8 @@ class _Reading:
             cut = _SAFE_CUT.search(data, start + _CHUNK)
             stop = cut.end() if cut else len(data)
             chunk = data[start:stop].replace(b"\\\\", marker * 2)
+            if _NO_ESCAPE.search(chunk):
+                break
             data[start:stop] = chunk.replace(b"\\ud", marker + b"ud").replace(b"\\uD", marker + b"uD")
             start = stop
         self.data, self.marker = data, marker
