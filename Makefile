@@ -64,10 +64,9 @@ contracts: dev
 
 unit: dev dist-env
 	rm -f .coverage .coverage.*
-	$(DEV)/coverage run -m pytest -q -n $(JOBS) --dist loadgroup
+	$(DEV)/python -m pytest -q -n $(JOBS) --dist loadgroup --cov --cov-report=
 
 coverage: dev
-	$(DEV)/coverage combine -q
 	$(DEV)/python tools/coverage_gate.py
 
 cases: setup
