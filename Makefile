@@ -64,7 +64,7 @@ contracts: dev
 
 unit: dev dist-env
 	rm -f .coverage .coverage.*
-	$(DEV)/python -m pytest -q -n $(JOBS) --dist loadgroup --cov --cov-report=
+	$(DEV)/python -m pytest -q -rs -n $(JOBS) --dist loadgroup --cov --cov-report=
 
 coverage: dev
 	$(DEV)/python tools/coverage_gate.py
