@@ -80,4 +80,7 @@ def program(command: str) -> tuple[str, bool, bool]:
     absolute = windows or command.startswith("/")
     if "\\" in command and not windows:
         return name, absolute, False
-    return name, absolute, absolute and well_known_directory(command[:slash] or "/")
+    directory = command[:slash] or "/"
+    if directory[-1] in "/\\":  # `/usr/bin//npx`: exactly these directories, spelled as they are
+        return name, absolute, False
+    return name, absolute, absolute and well_known_directory(directory)
