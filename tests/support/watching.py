@@ -8,6 +8,8 @@ import select
 import signal
 import time
 
+import msgspec
+
 from halod.harnesses.table import LOCATIONS
 from halod.home.home import open_anchor
 from halod.roles import order, watcher, watching
@@ -26,6 +28,8 @@ NAMES = {
     watching.UNAVAILABLE: "unavailable",
     watching.WATCHING: "watching",
 }
+PATIENCE = 60.0
+"""Seconds until what should come counts as hanging: no measure of speed, the machine may be busy with others."""
 PAYLOAD = order.encode(order.Plan())
 
 
@@ -46,6 +50,20 @@ def target(home, uid=UID):
     return Target(key=1, uid=os.getuid(), gid=os.getgid(), groups=(), home=str(home))
 
 
+def roomy():
+    """Give the limits of a watcher with this process's address space on top.
+
+    A supervisor has mapped little. A process that has run thousands of tests has mapped more than a watcher may:
+    the C library keeps 64 MiB for each thread there was. Its watcher would die of the next allocation.
+    """
+    try:
+        with open("/proc/self/statm") as statm:
+            mapped = int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except FileNotFoundError:
+        mapped = 0  # not Linux: nothing holds a process to RLIMIT_AS
+    return msgspec.structs.replace(watching.LIMITS, memory=watching.LIMITS.memory + mapped)
+
+
 class Watcher:
     """A real watcher in a child of this process, become one as the supervisor's children do."""
 
@@ -62,6 +80,7 @@ class Watcher:
         if self.pid == 0:
             code = 70
             try:
+                watching.LIMITS = roomy()
                 watching.become(system, load, target(home, uid), payload, (write, life, supervisor))
                 code = 0
             finally:
@@ -72,21 +91,25 @@ class Watcher:
         os.set_blocking(self.frames, False)
 
     def listen(self, seconds):
-        """Hear what comes within some seconds; at once when something came."""
+        """Hear what comes within some seconds, at once when something came; False when nothing will any more."""
         if select.select([self.frames], [], [], seconds)[0]:
-            self.heard += frames(os.read(self.frames, 3 * 16384))
+            data = os.read(self.frames, 3 * 16384)
+            self.heard += frames(data)
+            return bool(data)
+        return True
 
-    def until(self, kind, location=0, seconds=10.0):
-        """Wait for one frame; forget what was heard until then."""
+    def until(self, kind, location=0, seconds=PATIENCE):
+        """Wait for one frame; forget what was heard until then. A watcher that has ended fails at once."""
         end = time.monotonic() + seconds
         while (kind, location) not in self.heard:
+            if not self.listen(0.05) and (kind, location) not in self.heard:
+                raise AssertionError(f"ended with {self.wait()}, not {kind} {location}, but {self.heard}")
             assert time.monotonic() < end, f"not heard: {kind} {location}, but {self.heard}"
-            self.listen(0.05)
         heard = self.heard[: self.heard.index((kind, location)) + 1]
         del self.heard[: len(heard)]
         return heard
 
-    def wait(self, seconds=10.0):
+    def wait(self, seconds=PATIENCE):
         """Wait for the end; give the exit code, negative for a signal."""
         end = time.monotonic() + seconds
         while self.code is None:
