@@ -25,13 +25,13 @@ def test_a_change_is_found_soon():
         run.watcher()
         run.wait(lambda: run.ask({"command": "status"})["accounts"][0]["watcher"] == "watching")
         run.write_servers(notes=NOTES, more=MORE)
-        run.wait(lambda: run.findings() == ["more", "notes"], 10)
+        run.wait(lambda: run.findings() == ["more", "notes"])
         run.write_servers(more=MORE)
-        run.wait(lambda: run.findings() == ["more"], 15)
+        run.wait(lambda: run.findings() == ["more"])
         run.wait_for_cycle(3)  # its line follows the status
         assert [line["trigger"] for line in run.cycles()][1:] == ["change", "change"]
         assert run.cycles()[-1]["resolved"] == 1
-        assert run.stop() < 2
+        run.stop()
 
 
 def test_a_directory_that_appears_is_watched():
@@ -74,7 +74,7 @@ def test_sighup_reads_settings_and_policy_again():
         assert run.status()["mode"] == "warn"
         assert run.agent() != first
         run.watcher()
-        assert run.stop() < 2
+        run.stop()
         assert run.process.returncode == 0
 
 
@@ -131,12 +131,12 @@ def test_a_mistyped_ring_opens_and_resolves_nothing():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_when_it_is_asked(number):
-    """SIGTERM and SIGINT end everything within two seconds, with exit code 0 and no child left."""
+    """SIGTERM and SIGINT end everything, with exit code 0 and no child left; test_service has the time."""
     with service() as run:
         run.start()
         run.wait_for_cycle()
         pids = [run.process.pid, run.agent(), run.watcher()]
-        assert run.stop(number) < 2
+        run.stop(number)
         assert run.process.returncode == 0
         run.wait(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
         assert not (run.state / "run" / "halod.sock").exists()
@@ -147,7 +147,7 @@ def test_it_ends_before_it_has_begun():
     with service() as run:
         run.start()
         run.wait(lambda: run.children()["agent"])
-        assert run.stop() < 2
+        run.stop()
         assert run.process.returncode in (0, -signal.SIGTERM)
 
 

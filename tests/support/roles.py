@@ -126,7 +126,7 @@ def children():
     return found
 
 
-def wait_until(condition, seconds=10.0):
+def wait_until(condition, seconds=60.0):
     """Poll a condition until it holds; fail after a deadline."""
     end = time.monotonic() + seconds
     while not condition():

@@ -95,7 +95,7 @@ class Service:
             )
         return self
 
-    def run_once(self, seconds=30):
+    def run_once(self, seconds=60):
         """Run one cycle; give the exit code."""
         self.start(once=True)
         return self.process.wait(seconds)
@@ -104,7 +104,7 @@ class Service:
         """End it and give the seconds that it took."""
         began = time.monotonic()
         self.process.send_signal(number)
-        self.process.wait(10)
+        self.process.wait(60)
         return time.monotonic() - began
 
     def lines(self):
@@ -129,7 +129,7 @@ class Service:
         status = self.status()
         return [] if status is None else [row["server"] for row in status["mcpDrift"]]
 
-    def wait(self, condition, seconds=15.0):
+    def wait(self, condition, seconds=60.0):
         """Poll until a condition holds; fail after a deadline, with what was logged."""
         end = time.monotonic() + seconds
         while not condition():

@@ -65,7 +65,7 @@ def test_a_service_that_dribbles_holds_nobody(tmp_path, listener, monkeypatch):
     thread = serve(listener, dribble)
     began = time.monotonic()
     assert asking.ask(str(tmp_path), Ask()) is None
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     done.set()
     thread.join(5)
 
