@@ -14,6 +14,7 @@ from halod.launch.wrappers import dotenvx
 
 _PORT = re.compile(r"[0-9]{1,5}")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=[^$%{}`\\\x00]*")
+_REMOTE_TRANSPORTS = frozenset({"http-first", "sse-first", "http-only", "sse-only"})
 _REMOTE_SWITCHES = frozenset({"--allow-http", "--debug"})
 _GATEWAY_VALUES = frozenset({"--header", "--port", "--oauth2Bearer", "--logLevel"})
 _GATEWAY_PAYLOADS = frozenset({"--stdio", "--sse", "--streamableHttp"})
@@ -63,7 +64,7 @@ def _mcp_remote(draft: Draft) -> None:
     if _PORT.fullmatch(words.peek() or ""):
         words.next()
     while (word := words.next()) is not None:
-        known = word in _REMOTE_SWITCHES or (word == "--transport" and _value(words))
+        known = word in _REMOTE_SWITCHES or (word == "--transport" and words.next() in _REMOTE_TRANSPORTS)
         if not known:
             draft.flags.add("carrier-option")
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`deno run` and `deno x` (launchers.md 3): an `npm:` or `jsr:` specifier, a URL, or a file."""
 
+import re
+
 from halod.launch.draft import Draft
 from halod.launch.npmspec import read_npm
 from halod.launch.versions import npm_version
 from halod.launch.words import MAX_OPERAND, Words, has_variable, split_option
 
+_ALLOW = re.compile(r"--allow-[a-z]+(?:-[a-z]+)*")
 _VALUE_FLAGS = {
     "--import-map": "import-map",
     "--config": "config-override",
@@ -35,7 +38,7 @@ def deno(args: tuple[str, ...], draft: Draft) -> None:
     packages = False
     while (word := words.next()) is not None and word.startswith("-"):
         name, attached = split_option(word)
-        if word in {"-A", "-q"} or name.startswith("--allow-") or (command == "x" and word == "-y"):
+        if word in {"-A", "-q"} or _ALLOW.fullmatch(name) or (command == "x" and word == "-y"):
             continue
         if command == "x" and name in {"-p", "--package"}:
             packages = True

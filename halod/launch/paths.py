@@ -6,18 +6,19 @@ list decides whether a `PATH` is harmless. Nothing here looks at the disk.
 """
 
 import re
+import unicodedata
 
 _DIRECTORIES = re.compile(
     r"/(?:usr/(?:local/)?)?bin"
     r"|/opt/homebrew/bin"
-    r"|(?:/home/[^/]+|/Users/[^/]+|/root)/(?:"
+    r"|(?:/home/[\w.@+ -]+|/Users/[\w.@+ -]+|/root)/(?:"
     r"\.local/bin|\.cargo/bin|\.bun/bin|\.deno/bin|\.volta/bin|\.asdf/shims"
     r"|\.nvm/versions/node/[^/]+/bin"
     r"|\.local/share/mise/shims|\.local/share/mise/installs(?:/[^/]+)*"
     r"|\.local/share/fnm(?:/[^/]+)*|\.fnm(?:/[^/]+)*)"
 )
 _WINDOWS_DIRECTORIES = re.compile(
-    r"c:/windows/system32|c:/program files/nodejs|c:/users/[^/]+/appdata/roaming/npm"
+    r"c:/windows/system32|c:/program files/nodejs|c:/users/[\w.@+ -]+/appdata/roaming/npm"
 )
 _DRIVE = re.compile(r"[A-Za-z]:[/\\]")
 _SUFFIXES = (".exe", ".cmd", ".bat", ".ps1", ".com")
@@ -38,7 +39,9 @@ def well_known_directory(path: str) -> bool:
         pattern = _DIRECTORIES
     if len(path) > 1 and path.endswith("/"):
         path = path[:-1]
-    return _ODD.search(path) is None and pattern.fullmatch(path) is not None
+    # An invisible mark or a full-width letter in the name of a home is nobody's spelling.
+    plain = path.isascii() or (path.isprintable() and unicodedata.is_normalized("NFKC", path))
+    return plain and _ODD.search(path) is None and pattern.fullmatch(path) is not None
 
 
 def harmless_path(value: str) -> bool:

@@ -96,7 +96,7 @@ _ANY = r"(\0.*)?"
 
 def _pypi(name):
     words = "[-_.]+".join(name.split("-"))
-    return rf"[ \t]*(?i:{words})[ \t]*(\[[a-z0-9 ,._-]*\])?[ \t]*(@[ \t]*v?{_VERSION}|={{2,3}}[ \t]*v?{_VERSION}[ \t]*,?|\([ \t]*={{2,3}}[ \t]*v?{_VERSION}[ \t]*\))[ \t]*"
+    return rf"[ \t]*(?i:{words})[ \t]*(\[[A-Za-z0-9 ,._-]*\])?[ \t]*(@[ \t]*v?{_VERSION}|={{2,3}}[ \t]*v?{_VERSION}[ \t]*,?|\([ \t]*={{2,3}}[ \t]*v?{_VERSION}[ \t]*\))[ \t]*"
 
 
 def _rules(npm, pypi):

@@ -361,6 +361,7 @@ def test_bun_env_file_is_never_only_tolerable():
     ("args", "expected"),
     [
         (["run", "-A", "-q", "--allow-net=h", "npm:foo@1.2.0", "--x"], "identified"),
+        (["run", "--allow-Run=x", "npm:foo@1.2.0"], "identified-unsafe"),
         (["npm:@s/foo@1.2.0"], "identified"),
         (["run", "npm:@s"], "unidentifiable"),
         (["x", "npm:foo@1.2.0"], "identified"),

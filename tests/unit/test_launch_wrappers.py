@@ -356,6 +356,7 @@ def test_program_names():
         (["http://[bad"], (), "http://[bad"),
         (["https://h/x", "--transport", "sse-only"], (), "https://h/x"),
         (["https://h/x", "--transport"], ("carrier-option",), "https://h/x"),
+        (["https://h/x", "--transport", "--header", "A:", "b"], ("carrier-option",), "https://h/x"),
         (["https://h/x", "--transport", "${T}"], ("carrier-option",), "https://h/x"),
         (["https://h/x", "https://i/y"], ("carrier-option",), "https://h/x"),
         (["https://h/x", "--token-endpoint", "https://evil"], ("carrier-option",), "https://h/x"),
