@@ -96,7 +96,7 @@ _ANY = r"(\0.*)?"
 
 def _pypi(name):
     words = "[-_.]+".join(name.split("-"))
-    return rf"[ \t]*(?i:{words})[ \t]*(\[[A-Za-z0-9 ,._-]*\])?[ \t]*(@[ \t]*v?{_VERSION}|={{2,3}}[ \t]*v?{_VERSION}[ \t]*,?|\([ \t]*={{2,3}}[ \t]*v?{_VERSION}[ \t]*\))[ \t]*"
+    return rf"[ \t]*(?i:{words})[ \t]*(\[[A-Za-z0-9 ,._-]*\])?[ \t]*(@[ \t]*[vV]?{_VERSION}|={{2,3}}[ \t]*[vV]?{_VERSION}[ \t]*,?|\([ \t]*={{2,3}}[ \t]*[vV]?{_VERSION}[ \t]*\))[ \t]*"
 
 
 def _rules(npm, pypi):
@@ -119,7 +119,7 @@ def _rules(npm, pypi):
 
 _TOOL = _rules("@acme/tool", "acme-tool")
 _PROGRAM = re.compile(
-    r"(?:(?:/usr/bin|/bin|/usr/local/bin|/opt/homebrew/bin|/home/dev/\.local/bin)/)?([a-z0-9]+)(?:\.(?:exe|cmd|bat|ps1|com))?",
+    r"(?:(?:/usr/bin|/bin|/usr/local/bin|/opt/homebrew/bin|/home/[\w.@+ -]+/\.local/bin)/)?([a-z0-9]+)(?:\.(?:exe|cmd|bat|ps1|com))?",
     re.IGNORECASE,
 )
 _NPM_LAUNCHERS = frozenset("npx npm pnpm pnpx yarn bunx bun deno pipx".split())
