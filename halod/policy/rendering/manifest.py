@@ -17,7 +17,7 @@ from halod.policy.model import Policy
 from halod.policy.rendering import claude_code, codex, copilot, cursor, gemini, opencode
 from halod.policy.rendering.model import SYSTEMS, Rendered, Request, System, pretty
 from halod.policy.scope import scope
-from halod.policy.warn import _denies as denies
+from halod.policy.warn import denies
 
 NAME: Final = "manifest.json"
 VERSION: Final = 1
