@@ -13,6 +13,9 @@ from halod.errors import UsageError
 COMMANDS = {
     "validate": "check a policy, or a policy repository, and say everything that is wrong with it",
     "plan": "show what each AI tool on a ring would get, as files to deliver",
+    "keygen": "make a key to sign policies with",
+    "sign": "sign a policy, so that agents may fetch it from anywhere",
+    "mcp": "turn a server of an MCP registry into an entry of the policy",
 }
 """Each command, in the order of the help, with the line that the help shows."""
 
