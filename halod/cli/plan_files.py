@@ -22,6 +22,10 @@ MAX_BYTES: Final = 16 << 20
 """Of one file that is read back; the files of 10,000 servers are below 8 MiB."""
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_SAID: Final = {
+    errno.ELOOP: "it holds a symbolic link, or is one",
+    errno.EINVAL: "it holds something that is no regular file where a file should be",
+}
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -78,8 +82,8 @@ def _faults(directory: str, what: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = os.strerror(error.errno or errno.EIO)
-        if error.errno == errno.ELOOP:
-            reason = "it holds a symbolic link, or is one"
+        if error.errno in _SAID:
+            reason = _SAID[error.errno]
         raise UsageError(
             f"cannot {what} {directory}: {reason}", advice="name a directory that this account owns"
         ) from None
@@ -138,8 +142,7 @@ def _write(root: int, parts: tuple[str, ...], content: bytes, mode: int) -> None
     with _parent(root, parts, make=True) as parent:
         name = parts[-1]
         with suppress(FileNotFoundError):
-            if not stat.S_ISREG(os.lstat(name, dir_fd=parent).st_mode):
-                raise OSError(errno.ELOOP, "")
+            _check_regular(os.lstat(name, dir_fd=parent).st_mode)
         fresh = f".{name}.{os.getpid()}"
         try:
             with os.fdopen(os.open(fresh, _NEW, 0o600, dir_fd=parent), "wb") as file:
@@ -167,14 +170,18 @@ def _read(root: int, parts: tuple[str, ...]) -> bytes | None:
             _parent(root, parts) as parent,
             os.fdopen(os.open(parts[-1], flags, dir_fd=parent), "rb") as file,
         ):
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OSError(errno.EINVAL, "")
+            _check_regular(os.fstat(file.fileno()).st_mode)
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     if len(content) > MAX_BYTES:
         raise OSError(errno.EFBIG, "")
     return content
+
+
+def _check_regular(mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.ELOOP if stat.S_ISLNK(mode) else errno.EINVAL, "")
 
 
 def _manifest(root: int) -> Manifest | None:
