@@ -16,6 +16,7 @@ COMMANDS = {
     "keygen": "make a key to sign policies with",
     "sign": "sign a policy, so that agents may fetch it from anywhere",
     "mcp": "turn a server of an MCP registry into an entry of the policy",
+    "approve": "turn a server that a status reports into an entry of the policy",
 }
 """Each command, in the order of the help, with the line that the help shows."""
 
