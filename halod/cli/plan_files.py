@@ -57,7 +57,7 @@ def write_output(directory: str, plan: Plan) -> list[str]:
     """
     with _faults(directory, "write"):
         with suppress(FileExistsError):
-            os.mkdir(directory)
+            os.makedirs(directory)
         with _opened(directory) as root:
             earlier = _manifest(root)
             if earlier is None and os.listdir(root):

@@ -120,7 +120,8 @@ def test_a_diff_needs_a_directory_of_ours(capsys):
 
 
 def test_files_lie_as_on_a_machine_and_the_manifest_lists_them(here, capsys):
-    assert plan("--ring", "canary", "--unit", "payments", "--out", "out") == 0
+    assert plan("--ring", "canary", "--unit", "payments", "--out", "build/out/") == 0
+    (here / "build" / "out").rename(here / "out")
     out = capsys.readouterr().out.splitlines()
     listed = json.loads((here / "out" / "manifest.json").read_bytes())
     assert (listed["org"], listed["ring"], listed["units"]) == ("acme", "canary", ["payments"])

@@ -4,6 +4,7 @@
 The golden files are made with `RENDERING_WRITE=1 pytest tests/unit/test_rendering.py`; look at the diff then.
 """
 
+import hashlib
 import json
 import os
 from datetime import date
@@ -309,6 +310,35 @@ def test_what_is_denied_expired_or_for_others_is_rendered_nowhere():
     assert any(one.startswith("policy: server withdrawn is denied too") for one in made.manifest.warnings)
     assert "elsewhere" in b"".join(files(plan(policy(), ring="ga")).values()).decode()
     assert "mcp-wiki" not in b"".join(files(plan(policy(), units=())).values()).decode()
+
+
+@pytest.mark.parametrize(
+    ("pin", "deny"),
+    [
+        ({"command": ["/usr/bin/npx", "-y", "postmark-mcp@1.0.0"]}, {"package": {"type": "npm", "identifier": "postmark-mcp"}}),
+        ({"command": ["/usr/bin/env", "npx", "-y", "postmark-mcp@1.0.0"]}, {"package": {"type": "npm", "identifier": "postmark-mcp"}}),
+        ({"command": ["/usr/bin/npx", "-y", "mcp-remote@1.0.0", "https://mcp.evil.example/mcp"]}, {"host": "mcp.evil.example"}),
+        ({"package": {"type": "npm", "identifier": "mcp-remote", "version": "1.0.0"}, "args": ["https://mcp.evil.example/mcp"]}, {"host": "mcp.evil.example"}),
+        ({"package": {"type": "npm", "identifier": "@playwright/mcp", "version": "0.0.82"}}, {"definitionSha256": hashlib.sha256(b"npx\0-y\0@playwright/mcp@0.0.82\0").hexdigest()}),
+        ({"url": "https://mcp.evil.example/mcp"}, {"definitionSha256": hashlib.sha256(b"https://mcp.evil.example/mcp").hexdigest()}),
+        ({"url": "https://mcp.evil.example/mcp"}, {"url": "https://mcp.evil.example/mcp"}),
+        ({"url": "https://mcp.evil.example:8443/mcp"}, {"host": "mcp.evil.example"}),
+        ({"package": {"type": "pypi", "identifier": "acme_tools", "version": "1.0"}}, {"package": {"type": "pypi", "identifier": "acme-tools", "version": "1.0.0"}}),
+    ],
+)  # fmt: skip
+def test_deny_goes_by_what_a_server_runs(pin, deny):
+    """However its entry is pinned, as a scan would judge it."""
+    text = json.dumps({"mcp": {"servers": [{"id": "x", **pin}], "deny": [deny]}})
+    of, _, problems = examine(text.encode())
+    assert problems == []
+    made = plan(of, ring="", units=())
+    assert json.loads(files(made)["/etc/opencode/opencode.json"]) == {"mcp": {}}
+    assert document("/etc/github-copilot/managed-settings.json", made)["allowedMcpServers"] == []
+    other = {"package": {"type": "npm", "identifier": "harmless"}}
+    kept, _, _ = examine(json.dumps({"mcp": {"servers": [{"id": "x", **pin}], "deny": [other]}}).encode())
+    assert json.loads(files(plan(kept, ring="", units=()))["/etc/opencode/opencode.json"])["mcp"].keys() == {
+        "x"
+    }
 
 
 # --- warnings -----------------------------------------------------------------------------------------------

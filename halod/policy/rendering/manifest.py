@@ -15,9 +15,9 @@ import msgspec
 
 from halod.policy.model import Policy
 from halod.policy.rendering import claude_code, codex, copilot, cursor, gemini, opencode
+from halod.policy.rendering.denial import is_denied
 from halod.policy.rendering.model import SYSTEMS, Rendered, Request, System, pretty
 from halod.policy.scope import scope
-from halod.policy.warn import denies
 
 NAME: Final = "manifest.json"
 VERSION: Final = 1
@@ -71,7 +71,7 @@ def plan(
     registry = scope(policy, ring, units, today)
     kept, warnings = [], []
     for entry in registry.entries:
-        if any(denies(deny, entry) for deny in registry.deny):
+        if is_denied(entry, registry.deny):
             warnings.append(
                 f"policy: server {entry.id} is denied too, and deny goes first; it was not rendered"
             )
