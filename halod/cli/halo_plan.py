@@ -7,14 +7,18 @@ this machine is changed but that directory.
 
 import argparse
 import difflib
+import os
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from halod.cli.plan_files import read_output, write_output
+from halod.cli.policy_files import Directory
 from halod.errors import UsageError
 from halod.policy.load import load
+from halod.policy.model import Policy
 from halod.policy.rendering.manifest import Plan, plan
 from halod.policy.rendering.model import SYSTEMS, System
+from halod.policy.repository import examine_all
 from halod.policy.scope import check_device
 
 DESCRIPTION = """\
@@ -53,12 +57,13 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: the policy is not valid, does not know the ring or a unit, or a directory is unusable.
     """
-    policy = load(args.file)
+    today = datetime.now(UTC).date()
+    policy = _repository(args.file, today) if os.path.isdir(args.file) else load(args.file)
     units = tuple(args.unit)
     for problem in check_device(policy, args.ring, units):
         raise UsageError(problem, advice="name what the policy has under rings and units")
     systems: tuple[System, ...] = (args.system,) if args.system else SYSTEMS
-    made = plan(policy, args.ring, units, datetime.now(UTC).date(), systems)
+    made = plan(policy, args.ring, units, today, systems)
     if args.against:
         sys.stdout.write(_difference(read_output(args.against), made))
     if args.out:
@@ -70,6 +75,18 @@ def run(args: argparse.Namespace) -> int:
     for warning in made.manifest.warnings:
         sys.stderr.write(f"warning: {warning}\n")
     return 0
+
+
+def _repository(path: str, today: date) -> Policy:
+    """Read the policy of a repository, with the rings that its Ring documents define."""
+    directory = Directory(path)
+    found = examine_all(directory.files(), today)
+    faults = sorted(found.faults + directory.faults)
+    if found.policy is None or faults:
+        one = faults[0] if faults else None
+        where = f"{one.file}:{one.line}:{one.column}: {one.message}" if one else "there is no policy in it"
+        raise UsageError(f"{path}: {where}", advice=f"halo validate {path} shows every fault")
+    return found.policy
 
 
 def _whole(made: Plan) -> str:

@@ -76,6 +76,26 @@ def test_an_invalid_policy_is_planned_by_nobody(here, capsys):
     assert not (here / "out").exists()
 
 
+def test_a_repository_has_its_rings_in_documents_of_their_own(here, capsys):
+    """A directory is read as `halo validate` reads it."""
+    repository = here / "repository"
+    (repository / "rings").mkdir(parents=True)
+    text = POLICY.replace("rings: [canary, ga]\n", "")
+    (repository / "halos.yaml").write_text(text, encoding="utf-8")
+    (repository / "rings" / "all.yaml").write_text(
+        "kind: Ring\nname: canary\n---\nkind: Ring\nname: ga\n", encoding="utf-8"
+    )
+    assert plan("--ring", "canary", "--system", "linux", "repository") == 0
+    assert "https://wiki.acme.example/mcp" in capsys.readouterr().out
+    assert plan("--ring", "beta", "repository") == 2
+    assert 'unknown ring "beta"' in capsys.readouterr().err
+    (repository / "rings" / "all.yaml").write_text("kind: Ring\n", encoding="utf-8")
+    assert plan("--ring", "canary", "repository") == 2
+    assert "halo validate repository shows every fault" in capsys.readouterr().err
+    (here / "empty").mkdir()
+    assert plan("--ring", "canary", "empty") == 2
+
+
 # --- a diff -------------------------------------------------------------------------------------------------
 
 
