@@ -84,5 +84,15 @@ def _pair(key: str, value: Value) -> list[str]:
 def _scalar(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
-    # A JSON string is a double-quoted scalar of YAML; with escapes for all that is not ASCII nothing hides in it.
-    return json.dumps(text)
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(char: str) -> str:
+    """Give a character of a double-quoted scalar: with all that is not ASCII escaped, nothing hides in it."""
+    if char in {'"', "\\"}:
+        return f"\\{char}"
+    if " " <= char <= "~":
+        return char
+    number = ord(char)
+    letter, digits = ("x", 2) if number < 0x100 else ("u", 4) if number < 0x10000 else ("U", 8)
+    return f"\\{letter}{number:0{digits}x}"

@@ -35,7 +35,8 @@ def candidate(number: int, item: object, schema: str) -> Candidate:
     kind = identifier = ""
     try:
         fields = _object(item)
-        kind, identifier = _text(fields, "registryType"), _text(fields, "identifier")
+        kind = _text(fields, "registryType")
+        identifier = _text(fields, "identifier")
         version, base = _text(fields, "version"), _text(fields, "registryBaseUrl")
         _need(kind and identifier, "it has no registryType and identifier")
         _need(not is_template(identifier + version), "it holds a template that is not filled in")
@@ -62,7 +63,8 @@ def remote(number: int, item: object) -> Remote:
     kind = url = ""
     try:
         fields = _object(item)
-        kind, url = _text(fields, "type"), _text(fields, "url")
+        kind = _text(fields, "type")
+        url = _text(fields, "url")
         _need(kind and url, "it has no type and url")
         return Remote(number=number, type=kind, url=url, headers=_variables(fields, "headers"))
     except _ItemFault as fault:
