@@ -18,8 +18,8 @@ from typing import Final
 from halod.errors import UsageError
 from halod.policy.rendering.manifest import NAME, Manifest, Plan, decode, encode
 
-MAX_BYTES: Final = 16 << 20
-"""Of one file that is read back; the files of 10,000 servers are below 8 MiB."""
+MAX_BYTES: Final = 64 << 20
+"""Of one file that is read back; the manifest of 5,000 servers is 10 MB."""
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SAID: Final = {
