@@ -57,7 +57,7 @@ class Directory:
         found: list[str] = []
         links: list[str] = []
         waiting = [""]
-        while waiting:
+        while waiting and len(found) + len(links) <= MAX_FILES:
             folder = waiting.pop()
             try:
                 with os.scandir(os.path.join(self._root, folder)) as entries:
