@@ -74,7 +74,7 @@ class Fetcher:
         self._backoff = Backoff(draw)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._news = False
+        self._news = threading.Event()
         self._said = ""
         self.tried = False
         """Whether the first try is over, well or not."""
@@ -93,8 +93,10 @@ class Fetcher:
 
     def news(self) -> bool:
         """Tell, once, that a cycle would come to something else than the last one."""
-        news, self._news = self._news, False
-        return news
+        if not self._news.is_set():
+            return False
+        self._news.clear()
+        return True
 
     def turn(self) -> float:
         """Ask once; give the seconds until the next time."""
@@ -108,7 +110,7 @@ class Fetcher:
         after = self._source.refresh()
         changed = (before.policy, before.code) != (after.policy, after.code)
         if changed:
-            self._news = True
+            self._news.set()
         if changed or not self.tried:
             self.tried = True
             self._told()

@@ -9,10 +9,14 @@ import pytest
 from halod.agent.fetch import Fetcher
 from halod.agent.fetched import FetchedPolicy
 from halod.agent.http import Client
+from halod.agent.prepare import Prepared
+from halod.agent.sources import Following, source_of
 from halod.agent.state import State
 from halod.agent.tls import tls_context
+from halod.settings import Policy as PolicySettings
+from halod.settings import Settings
 from tests.support.server import running
-from tests.support.signing import KEY, NEW_KEY, OTHER, POLICY, STRANGER, envelope, expired, public
+from tests.support.signing import KEY, NEW_KEY, OTHER, POLICY, STRANGER, envelope, expired, pinned, public
 
 INTERVAL = 900.0
 
@@ -286,3 +290,30 @@ def test_a_fault_of_ours_costs_one_try(machine):
     wait, current = machine.turn()
     assert (wait, current.policy.org) == (2.5, "acme")
     assert ("policy-fault", {"exception": "RuntimeError"}) in machine.said
+
+
+def test_a_proxy_that_cannot_be_used_is_said_and_stops_nothing(machine, monkeypatch):
+    """There is no thread then; scans go on with what is kept."""
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://CANARY.example:1080")
+    policy = PolicySettings(url="https://halos.acme.example/p", public_keys=tuple(pinned(KEY)))
+    prepared = Prepared(settings=Settings(policy=policy), tls=tls_context())
+    source = source_of(policy, None, machine.state)
+    following = Following(prepared, source, lambda: None)
+    following.start()
+    assert (following.waits, following.news()) == (False, False)
+    current = source.refresh()
+    assert (current.code, "the proxy of the environment cannot be used" in current.error) == (
+        "policy-unreachable",
+        True,
+    )
+    assert following.followed().version == 0
+    following.stop()
+
+
+def test_without_a_url_nothing_is_followed(machine):
+    """A policy that is a file, or none, has no thread."""
+    prepared = Prepared(settings=Settings())
+    following = Following(prepared, source_of(PolicySettings(), None, machine.state), lambda: None)
+    following.start()
+    assert (following.waits, following.news(), following.followed()) == (False, False, None)
+    following.stop()

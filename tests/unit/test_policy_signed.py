@@ -239,6 +239,7 @@ def test_a_policy_with_faults_is_refused_as_such():
         b"\xff",
         b"{}",
         b"[" * 5000,
+        rb'{"org":"acme","version":7,"issued":"2026-11-30T16:00:00Z","expires":"2027-11-30T16:00:00Z","policy":"\ud800 x"}',
         {"org": "", "version": 1},
         {"org": "acme", "version": 7, "issued": "2026-11-30", "expires": "2027-11-30", "policy": POLICY},
         {"org": "acme", "version": True, "issued": 1, "expires": 2, "policy": POLICY},
