@@ -2,8 +2,10 @@
 """`halo mcp registry import` as a person and a program see it."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -173,3 +175,23 @@ def test_nothing_is_loaded_for_a_file_that_only_the_network_needs():
         check=True,
     )
     assert done.stdout.endswith("[]\n")
+
+
+def test_the_page_shows_a_real_run(tmp_path, monkeypatch):
+    """What docs/import.md prints for a document is what the command prints, but for the day."""
+    page = (Path(__file__).parents[2] / "docs" / "import.md").read_text(encoding="utf-8")
+    image = oci(identifier="ghcr.io/acme/notes-mcp:1.0.26")
+    package = npm(environmentVariables=[{"name": "NOTES_TOKEN", "isRequired": True, "isSecret": True}])
+    endpoint = {"type": "streamable-http", "url": "https://mcp.acme.example/notes"}
+    (tmp_path / "server.json").write_text(json.dumps(server(package, image, remotes=[endpoint])))
+    monkeypatch.chdir(tmp_path)
+    block = re.search(r"```console\n(\$ halo mcp registry import server\.json\n.*?)```", page, re.DOTALL)[1]
+    shown = re.split(r"^\$ halo (.*)\n", block, flags=re.MULTILINE)[1:]
+    assert len(shown) == 4
+    for command, text in zip(shown[::2], shown[1::2], strict=True):
+        with fed(b"") as (out, err):
+            halo.main(command.split())
+        assert (
+            re.sub(r"on [0-9-]{10}$", "on 2026-11-30", err.getvalue() + out.getvalue(), flags=re.MULTILINE)
+            == text
+        )
