@@ -86,9 +86,7 @@ def run(args: argparse.Namespace) -> int:
     for note in notes:
         sys.stderr.write(f"{escape(note)}\n")
     comment = f"reported in {finding.harness}, approved on {datetime.now(UTC).date()}"
-    sys.stdout.write(
-        entry.to_json(fields) if args.format == "json" else entry.to_yaml(fields, [escape(comment)])
-    )
+    sys.stdout.write(entry.to_json(fields) if args.format == "json" else entry.to_yaml(fields, [comment]))
     return 0
 
 

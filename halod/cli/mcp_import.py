@@ -113,9 +113,7 @@ def _import(args: argparse.Namespace, text: str, which: str | None) -> int:
     for line in (f"imported: {origin}", *said):
         _say(line)
     fields: dict[str, entry.Value] = {"id": entry.entry_id(server.name), **pin.fields}
-    sys.stdout.write(
-        entry.to_json(fields) if args.format == "json" else entry.to_yaml(fields, [escape(origin)])
-    )
+    sys.stdout.write(entry.to_json(fields) if args.format == "json" else entry.to_yaml(fields, [origin]))
     return 0
 
 
@@ -168,16 +166,17 @@ def _about(server: Server, where: Source, asked: Wanted | None) -> Iterator[str]
 
 def _not_carried(server: Server, pin: choose.Pin) -> Iterator[str]:
     """Say what of the document is not in the entry."""
+    for other in choose.offers(server):
+        if other not in {pin.candidate, pin.remote}:
+            yield f"not in the entry: {choose.row(other)}"
     if pin.remote is not None:
         yield from _variables("header", pin.remote.headers)
-        yield from _others(len(server.packages), len(server.remotes) - 1)
     one = pin.candidate
     package = pin.fields.get("package")
     if one is None or not isinstance(package, dict):
         return
     if package.get("version", server.version) != server.version:
         yield f"note: the package has another version than the server, {package['version']}"
-    yield from _others(len(server.packages) - 1, len(server.remotes))
     for what, given in (("runtime", one.runtime), ("package", one.arguments)):
         if given:
             yield f"not in the entry: {what} arguments: {' '.join(arguments.words(given))}"
@@ -185,12 +184,6 @@ def _not_carried(server: Server, pin: choose.Pin) -> Iterator[str]:
         yield "note: an image takes no arguments unless the entry says which: args"
     yield from _variables("variable", one.environment)
     yield from _launched(one, package)
-
-
-def _others(packages: int, endpoints: int) -> Iterator[str]:
-    for number, thing in ((packages, "package"), (endpoints, "endpoint")):
-        if number:
-            yield f"not in the entry: {number} other {thing}{'s' if number > 1 else ''} of the document"
 
 
 def _variables(what: str, listed: tuple[Variable, ...]) -> Iterator[str]:

@@ -55,7 +55,7 @@ def test_what_the_entry_does_not_carry(capsys):
     assert "would not be approved: registry-override" in err
     assert "variable NODE_OPTIONS changes what runs (code-injection)" in err
     assert "fileSha256" in err
-    assert "1 other endpoint of" in err
+    assert 'not in the entry: endpoint 1: "streamable-http"' in err
     assert "CANARY" not in err
 
 
@@ -95,7 +95,7 @@ def test_headers_and_other_packages_of_an_endpoint(capsys):
     given = {**HTTP, "headers": [{"name": "X-Key", "isSecret": True, "value": "CANARYkey"}]}
     err = told(server(npm(), remotes=[given]), "--remote", capsys=capsys)
     assert "header X-Key (secret, with a value)" in err
-    assert "1 other package of" in err
+    assert 'not in the entry: package 1: "npm" "@acme/notes-mcp" "1.0.26"' in err
     assert "CANARY" not in err
 
 

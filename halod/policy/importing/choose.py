@@ -134,12 +134,22 @@ def choose_remote(server: Server, which: str = "") -> Pin:
 
 def rows(server: Server) -> tuple[str, ...]:
     """List everything that the document offers, one line each."""
-    listed = [f"  package {one.number}: {_row(one)}" for one in server.packages]
-    listed += [
-        f"  endpoint {one.number}: {shown(one.type)} {shown(one.url, 200)}{_flaw(one.fault)}"
-        for one in server.remotes
-    ]
-    return tuple(listed)
+    return tuple(f"  {row(one)}" for one in offers(server))
+
+
+def offers(server: Server) -> tuple[Candidate | Remote, ...]:
+    """Give everything that the document offers, in its order."""
+    return server.packages + server.remotes
+
+
+def row(one: Candidate | Remote) -> str:
+    """Say in one line what a package or endpoint is, and why it cannot be pinned."""
+    flaw = f" (refused: {one.fault})" if one.fault else ""
+    if isinstance(one, Remote):
+        return f"endpoint {one.number}: {shown(one.type)} {shown(one.url, 200)}{flaw}"
+    version = f" {shown(one.version)}" if one.version else ""
+    note = "" if one.type in SUPPORTED else " (cannot be pinned yet)"
+    return f"package {one.number}: {shown(one.type)} {shown(one.identifier, 200)}{version}{note}{flaw}"
 
 
 def digest(text: str) -> str:
@@ -152,16 +162,6 @@ def digest(text: str) -> str:
     if match is None:
         raise ImportRefused("--sha256 expects 64 hex digits, with or without sha256: in front")
     return match[1].lower()
-
-
-def _row(one: Candidate) -> str:
-    version = f" {shown(one.version)}" if one.version else ""
-    note = "" if one.type in SUPPORTED else " (cannot be pinned yet)"
-    return f"{shown(one.type)} {shown(one.identifier, 200)}{version}{note}{_flaw(one.fault)}"
-
-
-def _flaw(fault: str) -> str:
-    return f" (refused: {fault})" if fault else ""
 
 
 def _fits(one: Candidate, kind: str, identifier: str) -> bool:

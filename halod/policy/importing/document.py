@@ -28,6 +28,7 @@ MAX_ITEMS: Final = 100
 _SCHEMA: Final = re.compile(
     r"https://static\.modelcontextprotocol\.io/schemas/([0-9]{4}-[0-9]{2}-[0-9]{2}|draft)/server\.schema\.json#?"
 )
+_MOMENT: Final = re.compile(r"[0-9TZ:.+-]{10,40}")
 _OLD_NAMES: Final = frozenset({
     "version_detail", "registry_type", "registry_name", "registry_base_url", "file_sha256", "runtime_hint",
     "runtime_arguments", "package_arguments", "environment_variables", "transport_type",
@@ -205,5 +206,5 @@ def _official(meta: object) -> tuple[Status, str, str]:
     return (
         cast("Status", status),
         message[:500] if isinstance(message, str) else "",
-        published[:64] if isinstance(published, str) else "",
+        published if isinstance(published, str) and _MOMENT.fullmatch(published) else "",
     )

@@ -43,8 +43,8 @@ def to_json(fields: Fields) -> str:
 
 
 def to_yaml(fields: Fields, comments: Sequence[str] = ()) -> str:
-    """Write an entry as an item of `servers`, with comment lines above it (one line each, escaped by the caller)."""
-    lines = [f"{_INDENT}# {comment}" for comment in comments]
+    """Write an entry as an item of `servers`, with comment lines above it, escaped where they are not ASCII."""
+    lines = [f"{_INDENT}# {''.join(map(_plain, comment))}" for comment in comments]
     lead = "- "
     for key, value in fields.items():
         lines += [
@@ -85,6 +85,10 @@ def _scalar(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _plain(char: str) -> str:
+    return char if " " <= char <= "~" else _escaped(char)
 
 
 def _escaped(char: str) -> str:

@@ -20,7 +20,7 @@ OFFICIAL: Final = "https://registry.modelcontextprotocol.io"
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+")
 _VERSION: Final = re.compile(r"[!-~]{1,255}")
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/?/?(?!\\)")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 class Source(msgspec.Struct, frozen=True):
