@@ -18,7 +18,7 @@ from halod.errors import UsageError
 from halod.policy.importing import arguments, choose, entry
 from halod.policy.importing.document import read
 from halod.policy.importing.model import Candidate, ImportRefused, Server, Variable, Wanted
-from halod.policy.importing.source import OFFICIAL, Source, check_url, source, version_url, wanted
+from halod.policy.importing.source import OFFICIAL, Source, base_url, source, version_url, wanted
 from halod.policy.importing.strictjson import MAX_BYTES
 
 DESCRIPTION: Final = """\
@@ -92,7 +92,7 @@ def _arguments(args: argparse.Namespace) -> tuple[str, str | None]:
 
 def _import(args: argparse.Namespace, text: str, which: str | None) -> int:
     where = source(text)
-    base = check_url(args.registry_url, "--registry-url").rstrip("/")
+    base = base_url(args.registry_url)
     asked = where.wanted
     if args.server:
         if asked is not None:

@@ -4,7 +4,7 @@
 import pytest
 
 from halod.policy.importing.model import Wanted
-from halod.policy.importing.source import OFFICIAL, source, version_url, wanted
+from halod.policy.importing.source import OFFICIAL, base_url, source, version_url, wanted
 from tests.support.registry import why_not
 
 
@@ -48,3 +48,15 @@ def test_the_address_of_a_version():
     assert version_url("https://m.example/x/", Wanted("a.b/c")).startswith(
         "https://m.example/x/v0.1/servers/a.b%2Fc/"
     )
+
+
+def test_the_base_of_a_registry():
+    """With or without the prefix of its interface; a query is no part of an address that goes on."""
+    for text in (
+        "https://m.example/x",
+        "https://m.example/x/",
+        "https://M.example/x/v0.1",
+        "https://m.example/x/v0.1/",
+    ):
+        assert base_url(text) == "https://m.example/x"
+    assert "must not have a query" in why_not(base_url, "https://m.example/?key=CANARY").message

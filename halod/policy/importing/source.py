@@ -18,6 +18,7 @@ from halod.policy.yamlpos import shown
 OFFICIAL: Final = "https://registry.modelcontextprotocol.io"
 """The official registry; `/v0.1` is its stable interface (registry.md A)."""
 
+_STABLE: Final = "/v0.1"
 _NAME: Final = re.compile(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+")
 _VERSION: Final = re.compile(r"[!-~]{1,255}")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -83,10 +84,22 @@ def check_url(text: str, what: str) -> str:
     return canonical
 
 
+def base_url(text: str) -> str:
+    """Give the base of a registry as `version_url` takes it; a `/v0.1` at its end is none of it.
+
+    Raises:
+        ImportRefused: like `check_url`, or it has a query.
+    """
+    url = check_url(text, "--registry-url")
+    if "?" in url:
+        raise ImportRefused("--registry-url must not have a query")
+    return url.rstrip("/").removesuffix(_STABLE).rstrip("/")
+
+
 def version_url(base: str, server: Wanted) -> str:
     """Give the address of one version, or of the latest one, in the registry at `base`.
 
     Every part is percent-encoded whole, the slash of a name too.
     """
     name, version = quote(server.name, safe=""), quote(server.version or "latest", safe="")
-    return f"{base.rstrip('/')}/v0.1/servers/{name}/versions/{version}"
+    return f"{base.rstrip('/')}{_STABLE}/servers/{name}/versions/{version}"
