@@ -40,6 +40,7 @@ def test_what_the_entry_does_not_carry(capsys):
         runtimeArguments=[argument("--registry", "https://evil.example/")],
         packageArguments=[
             argument(None, "serve"),
+            argument(None, "ghp_CANARY0123456789abcdefghij"),
             argument("--token", "CANARYtoken", isSecret=True),
             argument(None, valueHint="dir"),
         ],
@@ -50,7 +51,7 @@ def test_what_the_entry_does_not_carry(capsys):
     )
     err = told(server(one, remotes=[HTTP]), capsys=capsys)
     assert "runtime arguments: --registry https://evil.example/\n" in err
-    assert "package arguments: serve --token <secret> <dir>\n" in err
+    assert "package arguments: serve <secret> --token <secret> <dir>\n" in err
     assert "variable API_KEY (required, secret, with a value)\n" in err
     assert "would not be approved: registry-override" in err
     assert "variable NODE_OPTIONS changes what runs (code-injection)" in err
@@ -87,6 +88,7 @@ def test_runs_another_is_told_when_in_doubt():
     pin = {"type": "npm", "identifier": "a", "version": "1.0.0"}
     assert arguments.runs_another(identify("npx", ["a@latest"]), pin)
     assert arguments.runs_another(identify("npx", ["--unknown", "x"]), pin)
+    assert arguments.runs_another(identify("npx", ["-y", "a@2.0.0", "a@1.0.0"]), pin)
     assert not arguments.runs_another(identify("npx", ["-y", "a@1.0.0"]), pin)
 
 

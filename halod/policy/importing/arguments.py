@@ -9,6 +9,7 @@ from typing import Final
 
 from halod.launch import Launch, identify
 from halod.launch.environment import judge
+from halod.launch.versions import exact_version, same_version
 from halod.policy.importing.model import Argument, Candidate
 
 _LAUNCHERS: Final = {"npm": "npx", "pypi": "uvx", "nuget": "dnx", "oci": "docker"}
@@ -37,7 +38,10 @@ def runs_another(launch: Launch, package: dict[str, str]) -> bool:
         return True
     if package["type"] == "oci":
         return launch.digest != f"sha256:{package['sha256']}"
-    return launch.version is None
+    pinned = exact_version(package["type"], package["version"])
+    return (
+        launch.version is None or pinned is None or not same_version(package["type"], launch.version, pinned)
+    )
 
 
 def unsafe_variables(one: Candidate) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import Final
 
 from halod.launch.words import has_placeholder
 from halod.policy.importing.model import Argument, Candidate, Remote, Variable
+from halod.status import has_token_prefix
 
 MAX_TEXT: Final = 2048
 """Characters of an identifier, a URL or one word of an argument."""
@@ -128,8 +129,8 @@ def _arguments(fields: dict[str, object], key: str) -> tuple[Argument, ...]:
 def _argument(item: dict[str, object]) -> Argument:
     """Give an argument's words: a name and its value are two, as clients write them."""
     name = _text(item, "name") if item.get("type") == "named" else ""
-    secret = item.get("isSecret") is True
     value = _text(item, "value") or _text(item, "default")
+    secret = item.get("isSecret") is True or has_token_prefix(value)
     if not value and not name:
         value = f"<{_text(item, 'valueHint') or 'value'}>"
     words = [name] if name else []
