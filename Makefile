@@ -4,6 +4,7 @@
 # make dist   wheel, sdist, self-contained build, .deb, .rpm and bill of materials, into dist/
 # make fuzz  every fuzz target under atheris, two at a time, for MINUTES (30)
 # make launch-check  what the real launchers run, against what is approved
+# make render-check  what the real AI tools make of the files that halo plan renders
 # make lock   write requirements/*.txt anew
 #
 # Two environments: .venv is what an endpoint has (no test tool, no click, no rich: docs/adr/0003), .venv-dev has the tools.
@@ -18,7 +19,7 @@ MINUTES ?= 30
 JOBS   ?= 2
 PIP    := -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup dev dist-env dist verify-dist run test lint types contracts unit coverage cases bench fuzz launch-check lock clean
+.PHONY: setup dev dist-env dist verify-dist run test lint types contracts unit coverage cases bench fuzz launch-check render-check lock clean
 
 setup: .venv/.ready
 dev: .venv-dev/.ready
@@ -82,6 +83,9 @@ fuzz: .venv-fuzz/.ready
 
 launch-check: dev
 	$(DEV)/python -m tests.launchcheck.run
+
+render-check: dev
+	$(DEV)/python tools/render_check.py
 
 dist: dist-env
 	$(DIST)/python packaging/build.py

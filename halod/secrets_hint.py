@@ -59,15 +59,31 @@ _KEY_MATERIAL: Final = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")
 def secret_in_definition(definition: Definition) -> bool:
     """Tell whether the arguments or the URL of a definition visibly carry a credential."""
     if definition.transport == "http":
-        return _in_text(definition.url[:TEXT_LIMIT])
+        return secret_in_url(definition.url)
+    return secret_in_words((definition.command, *definition.args))
+
+
+def secret_in_url(url: str) -> bool:
+    """Tell whether a URL visibly carries a credential."""
+    return _in_text(url[:TEXT_LIMIT])
+
+
+def secret_in_words(line: tuple[str, ...]) -> bool:
+    """Tell whether a command line, or its arguments alone, visibly carry a credential."""
     room = TEXT_LIMIT
     words = []
-    for word in (definition.command, *definition.args):
+    for word in line:
         words.append(word[:room])
         room -= len(word)
         if room <= 0:
             break
     return any(map(_in_text, words)) or any(map(_in_word, words)) or _in_neighbours(words)
+
+
+def secret_in_header(name: str, value: str) -> bool:
+    """Tell whether a header visibly carries a credential: by its name, or by its value."""
+    text = value[:TEXT_LIMIT]
+    return (_is_secret_name(name) and _is_value(text)) or _in_text(text)
 
 
 def _in_text(text: str) -> bool:

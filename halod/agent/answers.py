@@ -18,6 +18,7 @@ from halod.agent.dates import date
 from halod.agent.outbox_protocol import WORDS
 from halod.agent.reply import (
     Canary,
+    Followed,
     Refused,
     Reply,
     Request,
@@ -53,6 +54,7 @@ class Desk:
         """Accounts whose watchers the kernel confines in part only."""
         self.unwritten = ""
         self.next_at = 0.0
+        self.followed: Callable[[], Followed | None] = lambda: None
         self.wake: Callable[[], None] = lambda: None
         self.test: Callable[[int], Tested] = lambda number: Tested(number=number, outcome="unavailable")
 
@@ -115,6 +117,7 @@ class Desk:
             cycles=count,
             next_cycle=max(0, round(self.next_at - time.monotonic())),
             warnings=self._warnings(),
+            policy=self.followed(),
         )
 
     def _sandbox(self) -> Sandbox:

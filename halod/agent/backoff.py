@@ -7,11 +7,11 @@ halving, the one transition that a server will not take, so that the others stil
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Final, Literal
 
 from halod.agent.outbox import SENT_TRANSITIONS, Report
+from halod.retryafter import RETRY_AFTER_MAX as _LONGEST
+from halod.retryafter import retry_after as _read_retry_after
 
 BASE: Final = 5.0
 """Seconds of the first window."""
@@ -19,9 +19,10 @@ CAP: Final = 900.0
 """Seconds of the widest window: the interval of cycles, so that an outage is over soon after it is over."""
 SLOW: Final = 3600.0
 """Seconds between tries that need a person first: a refused token, a wrong URL, a pending enrolment."""
-RETRY_AFTER_MAX: Final = 3600.0
-"""Seconds of Retry-After that are honoured: a server's mistake must not silence a machine for days."""
+RETRY_AFTER_MAX: Final = _LONGEST
 _SPREAD: Final = 0.1
+
+retry_after = _read_retry_after
 
 
 class Backoff:
@@ -59,33 +60,6 @@ class Backoff:
         if retry_after > 0:
             return min(max(retry_after, 60.0), RETRY_AFTER_MAX) * (1.0 + _SPREAD * self._random())
         return SLOW * (1.0 - _SPREAD + 2.0 * _SPREAD * self._random())
-
-
-def retry_after(value: str, *, date: str = "", now: float) -> float:
-    """Read a Retry-After header (RFC 9110 section 10.2.3): seconds to wait, 0 when it says nothing usable.
-
-    A date is taken relative to the answer's own `date` header when there is one: this machine's clock may be
-    wrong. `now` is wall time in seconds since the epoch. The result is from 0 to RETRY_AFTER_MAX.
-    """
-    text = value.strip()
-    if text.isascii() and text.isdecimal():
-        return float(min(int(text[:10]), int(RETRY_AFTER_MAX)))
-    until = _http_date(text)
-    if until is None:
-        return 0.0
-    since = _http_date(date.strip())
-    seconds = until - (now if since is None else since)
-    return min(max(seconds, 0.0), RETRY_AFTER_MAX)
-
-
-def _http_date(text: str) -> float | None:
-    if not text or len(text) > 64:
-        return None
-    try:
-        moment: datetime = parsedate_to_datetime(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
 
 
 Verdict = Literal["try-smaller", "transition", "status"]

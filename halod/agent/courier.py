@@ -27,8 +27,8 @@ _TURNS: Final = 200
 """Reports that `--once` sends at most: 10,000 transitions, 64 a report."""
 
 
-def _say(event: str, /, **fields: str | float) -> None:
-    """Log what delivery tells: what failed is a warning."""
+def say(event: str, /, **fields: str | float) -> None:
+    """Log what delivery, or the fetching of policies, tells: what failed is a warning."""
     log = logs.get("delivery")
     write = log.warning if "failed" in event or "fault" in event else log.info
     write(event, **fields)
@@ -126,7 +126,7 @@ class Post:
             self._state,
             Client(report.url, prepared.tls),
             setup,
-            say=_say,
+            say=say,
             backoff=Backoff(random.random),
             wake=self._event,
             accepted=self._accepted(),

@@ -27,7 +27,10 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     install_id: str
     token: str = ""
     enrolment: Enrolment = "none"
+    policy_org: str = ""
     policy_version: int = 0
+    policy_sha256: str = ""
+    """Of the newest signed policy that was taken: no older one is."""
 
     def __repr__(self) -> str:
         """Give the type's name only: the token is a secret."""

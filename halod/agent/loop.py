@@ -29,7 +29,7 @@ from halod.agent.lock import Lock
 from halod.agent.logind import Seats
 from halod.agent.people import LATE, Lookup, People
 from halod.agent.prepare import Prepared
-from halod.agent.sources import source_of
+from halod.agent.sources import Following, source_of
 from halod.agent.state import State
 from halod.agent.triggers import Triggers
 from halod.errors import EnvironmentFault
@@ -96,15 +96,14 @@ class Agent:
         device, excluded = settings.device, settings.scan.exclude_accounts
         self._people = People(device.accounts, excluded, database=database, seats=seats, root=root)
         self._lookup = Lookup(self._poke)
-        self._cycles = Cycles(
-            Machinery.of(settings, source_of(settings.policy, prepared.policy, self._state.policy_cache)),
-            self._clock,
-        )
+        source = source_of(settings.policy, prepared.policy, self._state)
+        self._cycles = Cycles(Machinery.of(settings, source), self._clock)
         self._triggers = Triggers(settings.scan.interval)
         self._locations = len(LOCATIONS) + len(self._cycles.machinery.extra)
         """A watcher is hostile: numbers beyond these are none of a file, and each would be waited for."""
         self._post = Post(prepared, self._state, self._cycles.machinery, once=once, done=self._poke)
         self._desk = Desk(self._state, self._cycles, root=root)
+        self._following = Following(prepared, source, self._poke)
         self._control: Control | None = None
         self._known: frozenset[str] = frozenset()
         self._deadline = 0.0
@@ -125,11 +124,13 @@ class Agent:
         if not self._once:
             self._control = Control(self._settings.run_dir, self._desk.handle)
             self._desk.wake, self._desk.test = self._post.wake, self._post.test
+            self._desk.followed = self._following.followed
         self._log.info("the agent works", accounts=_words(self._settings.device.accounts), once=self._once)
 
     def close(self) -> None:
         """End delivery, close everything."""
         self._post.stop()
+        self._following.stop()
         if self._control is not None:
             self._control.close()
         self._state.close()
@@ -139,6 +140,9 @@ class Agent:
         """Work until told to stop; give the exit code."""
         if not self._once:
             self._post.start()
+        self._following.start()
+        if self._once and self._following.waits:
+            self._waits_for = "policy"
         while not self._stop:
             self._wait()
             self._turn()
@@ -183,7 +187,12 @@ class Agent:
         if self._waits_for == "delivery":
             self._leave_when_delivered()
             return
-        self._go_on(now)
+        if self._waits_for == "policy" and not self._following.waits:
+            self._waits_for = ""
+        if self._following.news():
+            self._triggers.ask(now, "policy")
+        if not self._waits_for:
+            self._go_on(now)
 
     def _hear(self) -> None:
         self._channel.flush()

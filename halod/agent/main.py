@@ -50,7 +50,7 @@ def main(
     try:
         prepared = prepare.prepare(config)
         if prepared.ids is not None and not prepare.may_read_library(prepared.ids):
-            _load()
+            _load(fetches=bool(prepared.settings.policy.url))
         prepare.become(prepared.ids, supervisor)
     except HalodError as error:
         fault(error.message, error.advice)
@@ -65,7 +65,7 @@ def main(
     logs.install_hooks()
     log = logs.get("agent")
     try:
-        _load()
+        _load(fetches=bool(prepared.settings.policy.url))
         from halod.agent.loop import Agent
 
         channel.send(Loaded())
@@ -86,8 +86,10 @@ def main(
         return CRASHED
 
 
-def _load() -> None:
+def _load(*, fetches: bool) -> None:
     """Import what has the network, and what is imported on occasion and must not be missed then.
+
+    `fetches` says that a policy is fetched: then what checks its signature is needed too.
 
     This comes after the change of account, which cannot always be: an interpreter that lies where only root
     may read (its home, say) would be out of reach by then. No socket is opened by it.
@@ -99,7 +101,10 @@ def _load() -> None:
     import psutil  # noqa: F401 - login records
 
     import halod.agent.loop
-    import halod.policy.check  # noqa: F401 - advice on names
+    import halod.policy.check
+
+    if fetches:
+        import halod.agent.fetch  # noqa: F401 - for `sources` and `loop`
 
 
 def _may_go(channel: Channel) -> bool:

@@ -65,7 +65,11 @@ def prepare(config: str | None) -> Prepared:
         ids=ids,
         token=_secret("report.token_file", report.token_file),
         enroll_key=_secret("report.enroll_key_file", report.enroll_key_file),
-        tls=tls_context(report.ca_file, report.client_cert, report.client_key) if report.url else None,
+        tls=(
+            tls_context(report.ca_file, report.client_cert, report.client_key)
+            if report.url or settings.policy.url
+            else None
+        ),
         policy=_policy(settings.policy.path),
     )
 

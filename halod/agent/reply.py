@@ -62,6 +62,20 @@ class Sent(_Part, frozen=True, kw_only=True):
     enrolment: str = "none"
 
 
+class Followed(_Part, frozen=True, kw_only=True):
+    """The policy that is fetched: version 0 before the first good one. Times as in a status, "" for none.
+
+    `trouble` says in words what went wrong at the last try, also where that is no problem yet.
+    """
+
+    version: int
+    issued: str = ""
+    expires: str = ""
+    since: str = ""
+    asked: str = ""
+    trouble: str = ""
+
+
 class Reply(_Part, frozen=True, kw_only=True, tag_field="reply", tag="status"):
     """How the service is. `problems` are sentences for a person; empty when nothing is wrong. `warnings` are what
     may be meant.
@@ -81,6 +95,8 @@ class Reply(_Part, frozen=True, kw_only=True, tag_field="reply", tag="status"):
     cycles: int = 0
     next_cycle: int = 0
     warnings: tuple[str, ...] = ()
+    policy: Followed | None = None
+    """None when no policy is fetched."""
 
 
 class Taken(_Part, frozen=True, kw_only=True, tag_field="reply", tag="taken"):

@@ -6,22 +6,32 @@ Invariants:
 1. A policy with a fault changes nothing but the words: the last good one goes on, and the status says why,
    which one it is and since when.
 2. Without any good policy ever, scans are inventories; nobody is told that nothing differs.
-3. The last good policy outlives a restart, in the state directory (`policy_cache`), with its digest unchanged.
+3. A policy that is fetched is `fetched` and `fetch`, which are loaded only when there is one.
+4. The last good policy outlives a restart, in the state directory (`policy_cache`), with its digest unchanged.
 """
 
+import base64
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from halod.agent.dates import date
 from halod.agent.files import read_small, replace
+from halod.agent.prepare import Prepared
+from halod.agent.reply import Followed
+from halod.agent.state import State
 from halod.errors import UsageError
 from halod.policy.load import MAX_BYTES, PolicyError, parse, read_file
 from halod.policy.model import Policy
 from halod.settings import Policy as PolicySettings
+
+if TYPE_CHECKING:
+    from halod.agent.fetch import Fetcher
+    from halod.agent.fetched import FetchedPolicy
 
 Signature = tuple[int, ...]
 
@@ -136,11 +146,55 @@ def _signature(path: str) -> Signature:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-_UNFETCHED: Final = "policy.url is set, but this version cannot fetch a policy"
+def source_of(settings: PolicySettings, initial: bytes | None, state: State) -> "Source | FetchedPolicy":
+    """Give the source that the settings name; `initial` is that of FilePolicy.
 
-
-def source_of(settings: PolicySettings, initial: bytes | None, cache: str) -> Source:
-    """Give the source that the settings name; the last two are those of FilePolicy."""
+    What checks signatures is loaded only where there is one to check: it costs 11 MiB.
+    """
     if settings.path:
-        return FilePolicy(settings.path, initial, cache)
-    return NoPolicy(_UNFETCHED, "policy-unreadable") if settings.url else NoPolicy()
+        return FilePolicy(settings.path, initial, state.policy_cache)
+    if not settings.url:
+        return NoPolicy()
+    from halod.agent.fetched import FetchedPolicy
+
+    keys = [base64.b64decode(key) for key in settings.public_keys]
+    return FetchedPolicy(settings.url, keys, settings.org, state, state.signed_policy)
+
+
+class Following:
+    """The thread that fetches the policy, as the agent's loop sees it; without `policy.url` there is none."""
+
+    def __init__(
+        self, prepared: Prepared, source: "Source | FetchedPolicy", told: Callable[[], None]
+    ) -> None:
+        """Prepare; `told` is called from the thread when there is something to look at."""
+        self._source: FetchedPolicy | None = None
+        self._fetcher: Fetcher | None = None
+        if prepared.settings.policy.url:
+            from halod.agent import fetch, fetched
+
+            if isinstance(source, fetched.FetchedPolicy):
+                self._source, self._fetcher = source, fetch.fetcher_of(prepared, source, told)
+
+    def start(self) -> None:
+        """Start the thread."""
+        if self._fetcher is not None:
+            self._fetcher.start()
+
+    def stop(self) -> None:
+        """End it."""
+        if self._fetcher is not None:
+            self._fetcher.stop()
+
+    @property
+    def waits(self) -> bool:
+        """Whether the first try is not over yet."""
+        return self._fetcher is not None and not self._fetcher.tried
+
+    def news(self) -> bool:
+        """Tell, once, that the policy or what is wrong with it has changed since the last cycle began."""
+        return self._fetcher is not None and self._fetcher.news()
+
+    def followed(self) -> Followed | None:
+        """Give what `halod status` shows; None when no policy is fetched."""
+        return None if self._source is None else self._source.followed()

@@ -66,6 +66,8 @@ class State:
         """Changes with each start: a database put back from a backup would count from an old number again."""
         self.policy_cache = os.path.join(directory, "policy.yaml")
         """Where the last good policy is kept; its file belongs to the reader of policies."""
+        self.signed_policy = os.path.join(directory, "policy.json")
+        """The same for a policy that was fetched, with its signatures."""
         self.fault = ""
         """The code of the StateFault that the last call met, "" when it went well."""
 

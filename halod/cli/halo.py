@@ -11,7 +11,12 @@ from halod.cli import errors
 from halod.errors import UsageError
 
 COMMANDS = {
-    "validate": "check a policy and say everything that is wrong with it",
+    "validate": "check a policy, or a policy repository, and say everything that is wrong with it",
+    "plan": "show what each AI tool on a ring would get, as files to deliver",
+    "keygen": "make a key to sign policies with",
+    "sign": "sign a policy, so that agents may fetch it from anywhere",
+    "mcp": "turn a server of an MCP registry into an entry of the policy",
+    "approve": "turn a server that a status reports into an entry of the policy",
 }
 """Each command, in the order of the help, with the line that the help shows."""
 
@@ -19,7 +24,7 @@ _DESCRIPTION = "Write, check and publish the policy of MCP servers, halos.yaml."
 _EXAMPLES = """\
 examples:
   halo validate                       check halos.yaml in this directory
-  halo validate policies/halos.yaml   check another file
+  halo validate policies              check the policy repository in a directory
   halo validate --format json -       check what a pipe brings, for a program
 
 halo COMMAND --help tells more. Exit codes: 0 done, 2 wrong usage or an invalid policy."""

@@ -8,9 +8,8 @@ relative to the base id HOME, which is never resolved: every account has its own
 from typing import Any, Final
 from urllib.parse import quote
 
+from halod.cli import sarif_log
 from halod.status import Finding, Skipped, Status
-
-SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 _RULES: Final = (
     (
@@ -34,7 +33,6 @@ _RULES: Final = (
         "A file, entry or account could not be read: nothing is known about it.",
     ),
 )
-_AT: Final = {rule[0]: index for index, rule in enumerate(_RULES)}
 
 
 def document(status: Status) -> dict[str, Any]:
@@ -47,37 +45,15 @@ def document(status: Status) -> dict[str, Any]:
     seen: dict[tuple[str, ...], int] = {}
     results = [_finding(row, seen) for row in (*status.mcp_drift, *inventory)]
     results += [_unread(row) for row in status.skipped]
-    return {
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {"driver": _driver(status)},
-                "originalUriBaseIds": {"HOME": {"description": {"text": "The home of the account."}}},
-                "columnKind": "unicodeCodePoints",
-                "invocations": [_invocation(status)],
-                "results": results,
-                "properties": {"mode": status.mode, "ring": status.ring, "units": list(status.units)},
-            }
-        ],
-    }
-
-
-def _driver(status: Status) -> dict[str, Any]:
-    return {
-        "name": "halod",
-        "semanticVersion": status.halod,
-        "rules": [
-            {
-                "id": name,
-                "name": "".join(word.capitalize() for word in title.split()),
-                "shortDescription": {"text": title},
-                "fullDescription": {"text": text},
-                "defaultConfiguration": {"level": level},
-            }
-            for name, level, title, text in _RULES
-        ],
-    }
+    return sarif_log.log(
+        sarif_log.driver("halod", status.halod, _RULES),
+        _invocation(status),
+        results,
+        {
+            "originalUriBaseIds": {"HOME": {"description": {"text": "The home of the account."}}},
+            "properties": {"mode": status.mode, "ring": status.ring, "units": list(status.units)},
+        },
+    )
 
 
 def _invocation(status: Status) -> dict[str, Any]:
@@ -126,17 +102,9 @@ def _unread(row: Skipped) -> dict[str, Any]:
 
 
 def _result(rule: str, text: str, file: str, line: int, column: int) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "ruleId": rule,
-        "ruleIndex": _AT[rule],
-        "level": _RULES[_AT[rule]][1],
-        "message": {"text": text},
-    }
+    result = sarif_log.result(_RULES, rule, text)
     if file:
         # `~/` is what the base id stands for.
         uri = quote(file.removeprefix("~/"), safe="/")
-        location: dict[str, Any] = {"artifactLocation": {"uri": uri, "uriBaseId": "HOME"}}
-        if line:
-            location["region"] = {"startLine": line, **({"startColumn": column} if column else {})}
-        result["locations"] = [{"physicalLocation": location}]
+        result["locations"] = sarif_log.place(uri, "HOME", line, column)
     return result

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from halod.cli.colour import Paint, escape, wanted, width, wrap
 
 if TYPE_CHECKING:
-    from halod.agent.reply import Reply, Sent, Watched
+    from halod.agent.reply import Followed, Reply, Sent, Watched
     from halod.status import Status
 
 _INDENT: Final = 11
@@ -31,6 +31,8 @@ def render(reply: "Reply") -> str:
     lines = _Lines()
     lines.add("service", f"halod {reply.version}, running since {_when(reply.started)}")
     _last_scan(lines, reply.status)
+    if reply.policy is not None:
+        lines.add("fetched", _fetched(reply.policy))
     if reply.next_cycle:
         lines.add("next scan", f"in {_span(reply.next_cycle)}, or soon after a config changes")
     lines.add("delivery", _delivery(reply.delivery))
@@ -104,6 +106,15 @@ def _last_scan(lines: _Lines, status: "Status | None") -> None:
     if status.skipped:
         reasons = sorted({row.reason for row in status.skipped})
         lines.add("not read", f"{len(status.skipped)}: {', '.join(reasons)}")
+
+
+def _fetched(policy: "Followed") -> str:
+    asked = f"; server asked {_when(policy.asked)}" if policy.asked else ""
+    trouble = f"; {policy.trouble}" if policy.trouble else ""
+    if not policy.version:
+        return f"no good policy yet{asked}{trouble}"
+    expires = f"expires {_when(policy.expires)}"
+    return f"version {policy.version} of {_when(policy.issued)}, {expires}{asked}{trouble}"
 
 
 def _delivery(sent: "Sent") -> str:

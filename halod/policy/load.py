@@ -63,8 +63,14 @@ def parse(data: bytes, name: str) -> Policy:
     return policy
 
 
-def examine(data: bytes) -> tuple[Policy | None, Node | None, list[Problem]]:
-    """Check the bytes of a policy: the policy (None when it has faults), its tree, the faults."""
+def examine(
+    data: bytes, rings: tuple[str, ...] | None = None
+) -> tuple[Policy | None, Node | None, list[Problem]]:
+    """Check the bytes of a policy: the policy (None when it has faults), its tree, the faults.
+
+    `rings` are those that Ring documents beside the policy define (`halod.policy.repository`); a ring that the
+    file lists is then one of them. With None the file's own list counts, as it does for an agent.
+    """
     if len(data) > MAX_BYTES:
         return None, None, [Problem(1, 1, f"larger than {MAX_BYTES // 1024 // 1024} MiB; this is no policy")]
     document = read(data)
@@ -78,7 +84,7 @@ def examine(data: bytes) -> tuple[Policy | None, Node | None, list[Problem]]:
     if not isinstance(root, Pairs):
         c.expected(root, "policy", "a mapping with org, rings, units and mcp")
         return None, None, c.problems
-    policy = _read_policy(c, root, "sha256:" + sha256(data).hexdigest())
+    policy = _read_policy(c, root, "sha256:" + sha256(data).hexdigest(), rings)
     return (None if c.problems else policy), root, c.problems
 
 
@@ -100,9 +106,9 @@ def read_file(path: str) -> bytes:
         ) from None
 
 
-def _read_policy(c: Checker, root: Pairs, digest: str) -> Policy:
+def _read_policy(c: Checker, root: Pairs, digest: str, defined: tuple[str, ...] | None) -> Policy:
     fields: Fields = {key.text: value for key, value in root.pairs}
-    rings = _read_rings(c, fields)
+    rings = _read_rings(c, fields, defined)
     units = read_units(c, fields["units"]) if "units" in fields else Units()
     scopes = Scopes(rings, units.names)
     mcp: Fields = {}
@@ -132,11 +138,13 @@ def _read_policy(c: Checker, root: Pairs, digest: str) -> Policy:
     )
 
 
-def _read_rings(c: Checker, fields: Fields) -> tuple[str, ...]:
+def _read_rings(c: Checker, fields: Fields, defined: tuple[str, ...] | None) -> tuple[str, ...]:
     node = fields.get("rings")
-    if node is None or is_null(node):
-        return ()
-    return tuple(name for name, _ in c.words(node, "rings", "ring names", limit=64) or ())
+    listed = [] if node is None or is_null(node) else c.words(node, "rings", "ring names", limit=64) or []
+    if defined is None:
+        return tuple(name for name, _ in listed)
+    c.known(listed, dict.fromkeys(defined), "ring")
+    return defined
 
 
 def _read_mirrors(c: Checker, mcp: Fields) -> tuple[tuple[PackageType, tuple[str, ...]], ...]:

@@ -20,6 +20,7 @@ from halod.policy.endpoints import read_denied_url, read_host, read_link, read_u
 from halod.policy.model import Auth, Deny, Entry, Package
 from halod.policy.packages import BASE_IMAGES, read_denied, read_pin
 from halod.policy.yamlpos import Broken, Items, Node, Pairs, Text, kind, shown
+from halod.secrets_hint import secret_in_header
 
 PINS = ("package", "url", "command", "definitionSha256")
 ENTRY_KEYS = (
@@ -163,10 +164,12 @@ def _read_headers(c: Checker, fields: Fields) -> tuple[tuple[str, str], ...]:
         elif not isinstance(value, Text) or kind(value) != "text":
             c.expected(value, f"headers: {key.text}", "a ${VAR} reference")
         elif not _REFERENCE.fullmatch(value.text):
-            c.add(
-                value,
-                f"headers: {key.text}: expected a ${{VAR}} reference alone; no value stands in a policy",
-            )
+            why = "no value stands in a policy"
+            if secret_in_header(key.text, value.text):
+                why = (
+                    "this is a credential in clear text: have it replaced, and keep the new one in a variable"
+                )
+            c.add(value, f"headers: {key.text}: expected a ${{VAR}} reference alone; {why}")
         else:
             headers[key.text.lower()] = (key.text, value.text)
     return tuple(headers.values())

@@ -15,6 +15,7 @@ from halod.policy.check import Fields, key_node, nearest
 from halod.policy.load import MCP_KEYS, OWN_KEYS
 from halod.policy.model import Deny, Entry, Package, Policy, Problem
 from halod.policy.yamlpos import Items, Node, Pairs, Text, shown
+from halod.secrets_hint import secret_in_url, secret_in_words
 
 _URL_ONLY = ("headers", "auth")
 _STDIO_ONLY = ("args", "env", "tolerate")
@@ -92,10 +93,23 @@ def _of_entry(policy: Policy, entry: Entry, node: Node, today: date) -> list[Pro
         found.append(
             _at(key_node(node, "command"), f"{name}: any user can replace a program in this directory")
         )
-    if any(_denies(deny, entry) for deny in policy.deny):
+    found.extend(_credentials(entry, node, name))
+    if any(denies(deny, entry) for deny in policy.deny):
         found.append(_at(node, f"{name} is also denied, and deny goes first"))
     found.extend(_of_package(entry, node, name))
     return found
+
+
+def _credentials(entry: Entry, node: Node, name: str) -> list[Problem]:
+    """Find what visibly carries a credential: many read a policy, and it stays in the repository's history."""
+    args = entry.args if isinstance(entry.args, tuple) else ()
+    visible = {
+        "url": secret_in_url(entry.url),
+        "command": secret_in_words(entry.command),
+        "args": secret_in_words(args),
+    }
+    said = "carries a credential in clear text; have it replaced, and refer to the new one by a variable"
+    return [_at(key_node(node, key), f"{name}: {key} {said}") for key, found in visible.items() if found]
 
 
 def _without_effect(entry: Entry) -> tuple[str, tuple[str, ...]]:
@@ -117,7 +131,7 @@ def _of_package(entry: Entry, node: Node, name: str) -> list[Problem]:
     return [_at(written, f"{name}: the image's registry is not written; it is taken as {canonical}")]
 
 
-def _denies(deny: Deny, entry: Entry) -> bool:
+def denies(deny: Deny, entry: Entry) -> bool:
     """Whether a deny item takes back what an entry approves."""
     if deny.package is not None:
         return entry.package is not None and _denies_package(deny.package, entry.package)

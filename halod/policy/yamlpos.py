@@ -3,8 +3,8 @@
 
 Invariants:
 
-1. One document, UTF-8, at most MAX_DEPTH levels. No anchor, alias, tag, merge key, duplicate key or key that
-   is not a scalar: each lets a reviewer and a program see two different files.
+1. UTF-8, at most MAX_DEPTH levels; one document, or with `read_all` several. No anchor, alias, tag, merge
+   key, duplicate key or key that is not a scalar: each lets a reviewer and a program see two different files.
 2. Scalars stay as written. What a plain scalar means is decided by YAML 1.2 (core schema) when it is asked
    for: `no`, `off`, `22:22` and dates are text, and `version: 1.10` is not 1.1.
 3. `read` never raises: faults come back as problems. Only a fault that hides the structure (syntax, depth,
@@ -125,16 +125,7 @@ def is_null(node: Node) -> bool:
 
 def read(data: bytes) -> Document:
     """Read one YAML document. The caller limits the size of `data`."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8")
-        return Document(None, [_at(before, "the file is not UTF-8 here")])
-    text = text.removeprefix("\ufeff")
-    problems = [
-        _at(text[: found.start()], f"the character U+{ord(found[0]):04X} is not allowed; write an escape")
-        for found, _ in zip(_REFUSED.finditer(text), range(MAX_BAD_CHARACTERS), strict=False)
-    ]
+    text, problems = _text(data)
     if problems:
         return Document(None, problems)
     builder = _Builder()
@@ -147,6 +138,44 @@ def read(data: bytes) -> Document:
         builder.problems.append(_syntax_problem(error))
         return Document(None, builder.problems)
     return Document(builder.root, builder.problems)
+
+
+def read_all(data: bytes) -> list[Document]:
+    """Read every document of a file, in order. The caller limits the size of `data`.
+
+    A fault that hides the structure hides the documents after it, too: the last Document then has no tree
+    and says so.
+    """
+    text, problems = _text(data)
+    if problems:
+        return [Document(None, problems)]
+    done: list[Document] = []
+    builder = _Builder()
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            builder.take(event)
+            if isinstance(event, yaml.DocumentEndEvent):
+                done.append(Document(builder.root, builder.problems))
+                builder = _Builder()
+    except _StructureLost:
+        done.append(Document(None, builder.problems))
+    except yaml.YAMLError as error:
+        done.append(Document(None, [*builder.problems, _syntax_problem(error)]))
+    return done
+
+
+def _text(data: bytes) -> tuple[str, list[Problem]]:
+    """Decode a file, or name the bytes and characters that are not allowed in it."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        return "", [_at(before, "the file is not UTF-8 here")]
+    text = text.removeprefix("\ufeff")
+    return text, [
+        _at(text[: found.start()], f"the character U+{ord(found[0]):04X} is not allowed; write an escape")
+        for found, _ in zip(_REFUSED.finditer(text), range(MAX_BAD_CHARACTERS), strict=False)
+    ]
 
 
 class _StructureLost(Exception):

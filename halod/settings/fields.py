@@ -38,7 +38,19 @@ _DURATION: Final = re.compile(r"([0-9]{1,9})\s*(s|m|h|d)")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SIZE: Final = re.compile(r"([0-9]{1,9})\s*(KiB|MiB)")
 _BYTES: Final = {"KiB": 1024, "MiB": 1024 * 1024}
+_P: Final = 2**255 - 19
+_ORDER_8: Final = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
+_SMALL_ORDER: Final = frozenset({0, 1, _P - 1, _P, _P + 1, _ORDER_8, _P - _ORDER_8})
 _ACCOUNT: Final = re.compile(r"[^\s:/,\x00-\x1f\x7f]{1,64}")
+
+
+def is_weak_key(raw: bytes) -> bool:
+    """Tell whether an Ed25519 public key is a point of small order, for which signatures can be made up.
+
+    The y coordinates of all of them, also in the two encodings that are not canonical (RFC 8032 section 5.1;
+    verifiers such as OpenSSL do not refuse them). 32 zero bytes, which a template might leave, are one.
+    """
+    return (int.from_bytes(raw, "little") & ((1 << 255) - 1)) in _SMALL_ORDER
 
 
 class Reader:
@@ -276,6 +288,9 @@ class Reader:
             raw = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
             raw = b""
+        if len(raw) == 32 and is_weak_key(raw):
+            self.fault(value, "anybody could sign for this key: it is none that a key generator makes")
+            return None
         if len(raw) == 32:
             return text
         if "PRIVATE KEY" in text:

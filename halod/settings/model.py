@@ -87,6 +87,14 @@ class Policy(_Table, frozen=True, kw_only=True):
         tuple[str, ...],
         _key("keys", "Ed25519 public keys, 32 bytes in base64; a fetched policy is signed by one of them."),
     ] = ()
+    org: Annotated[
+        str,
+        _key(
+            "label",
+            "The `org` that a fetched policy has to be of.",
+            "that of the first one that is taken",
+        ),
+    ] = ""
 
 
 class Report(_Table, frozen=True, kw_only=True):

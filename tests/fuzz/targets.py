@@ -3,10 +3,10 @@
 
 from pathlib import Path
 
-from tests.fuzz import approval, formats, homes, texts
+from tests.fuzz import approval, documents, formats, homes, texts
 
 HERE = Path(__file__).resolve().parent
-TARGETS = {**formats.TARGETS, **homes.TARGETS, **texts.TARGETS, **approval.TARGETS}
+TARGETS = {**formats.TARGETS, **homes.TARGETS, **texts.TARGETS, **approval.TARGETS, **documents.TARGETS}
 
 
 def seeds(name):

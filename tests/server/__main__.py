@@ -4,7 +4,8 @@
 Prints its port as a line of JSON. Each further line on stdin is a command, answered by a line on stdout; the
 end of stdin ends it. Commands: {"plan": [words]} says what happens to the next requests, the last word
 again and again; {"log": true} gives what was asked and answered; {"transitions": true}; {"newest": true};
-{"accept" | "reject": device}; {"revoke" | "expire": token}; {"awaited": true} gives the ports of the clients that
+{"policy": text} is what is served as the signed policy, {"policy_plan": [words]} the same as "plan" for
+those who ask for it; {"accept" | "reject": device}; {"revoke" | "expire": token}; {"awaited": true} gives the ports of the clients that
 are connected and whose first request is not in the log.
 
 Words: `ok` (the reference answers), `lost` (it takes the report, and closes without an answer), `lost-hang`
@@ -22,7 +23,7 @@ import threading
 from http.server import BaseHTTPRequestHandler
 
 from tests.server.faults import FAULTS, wait_until_gone
-from tests.server.reference import MOST_BYTES, Console
+from tests.server.reference import MOST_BYTES, POLICY, Console
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -32,7 +33,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         size = int(self.headers.get("Content-Length", "0"))
         body = self.rfile.read(min(size, MOST_BYTES + 1))
-        word = self.server.next_word()
+        word = self.server.next_word(self.path)
         entry = {
             "method": self.command,
             "path": self.path,
@@ -99,13 +100,15 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.context = context
         self.lock = threading.Lock()
         self.plan = ["ok"]
+        self.policy_plan = ["ok"]
         self.log = []
         self.awaited = set()
         super().__init__(("127.0.0.1", 0), Handler)
 
-    def next_word(self):
+    def next_word(self, path):
         with self.lock:
-            return self.plan[0] if len(self.plan) == 1 else self.plan.pop(0)
+            plan = self.policy_plan if path == POLICY else self.plan
+            return plan[0] if len(plan) == 1 else plan.pop(0)
 
     def note(self, entry):
         with self.lock:
@@ -139,6 +142,10 @@ def obey(server, command):
     with server.lock:
         if "plan" in command:
             server.plan = list(command["plan"])
+        if "policy_plan" in command:
+            server.policy_plan = list(command["policy_plan"])
+        if "policy" in command:
+            console.policy = command["policy"].encode()
         if "log" in command:
             return server.log
         if "awaited" in command:

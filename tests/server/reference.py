@@ -5,6 +5,7 @@
 an endpoint of your own keeps in a database what is an attribute here, and commits it before it answers.
 """
 
+import hashlib
 import hmac
 import json
 import re
@@ -13,6 +14,7 @@ import threading
 
 REPORT = "/api/v1/fleet/report"
 ENROL = "/api/v1/enroll"
+POLICY = "/api/v1/policy"
 MOST_BYTES = 64 * 1024
 MOST_TRANSITIONS = 64
 TEXTS = ("time", "device", "hostname", "os", "halod", "user", "ring", "digest")
@@ -36,6 +38,8 @@ class Console:
         self._accepted = set()
         self._rejected = set()
         self._seen = {}
+        self.policy = b""
+        """The signed policy (docs/signing.md), as `halo sign` wrote it; b"": there is none."""
         self.transitions = []
         """What happened, in order, each once: (device, transition)."""
         self.newest = {}
@@ -69,6 +73,8 @@ class Console:
     def handle(self, method, path, headers, body):
         """Answer one request; `headers` maps names in lower case. Gives (status, headers, body)."""
         with self._lock:
+            if path == POLICY and method == "GET":
+                return self._policy(headers)
             if path not in {REPORT, ENROL}:
                 return problem(404)
             if method != "POST":
@@ -79,6 +85,14 @@ class Console:
                 return problem(415)
             answer = self._report if path == REPORT else self._enrol
             return answer(_bearer(headers), body)
+
+    def _policy(self, headers):
+        if not self.policy:
+            return problem(404)
+        etag = f'"{hashlib.sha256(self.policy).hexdigest()}"'
+        if headers.get("if-none-match") == etag:
+            return 304, {"ETag": etag}, b""
+        return 200, {"ETag": etag, "Content-Type": "application/json"}, self.policy
 
     def _report(self, token, body):
         known = _find(self._tokens, token)

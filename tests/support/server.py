@@ -22,6 +22,7 @@ class RunningServer:
         self.port = json.loads(process.stdout.readline())["port"]
         self.origin = f"{scheme}://127.0.0.1:{self.port}"
         self.url = f"{self.origin}/api/v1/fleet/report"
+        self.policy_url = f"{self.origin}/api/v1/policy"
 
     def ask(self, **command):
         """Give one command and return its answer."""
@@ -32,6 +33,14 @@ class RunningServer:
     def plan(self, *words):
         """Say what happens to the next requests; the last word stays."""
         self.ask(plan=words)
+
+    def serve(self, envelope, *words):
+        """Say what the signed policy is from now on, and what happens to the next who ask for it."""
+        self.ask(policy=envelope.decode(), policy_plan=words or ["ok"])
+
+    def asked(self):
+        """Give every question for the policy so far."""
+        return [entry for entry in self.log() if self.policy_url.endswith(entry["path"])]
 
     def log(self):
         """Give every request so far."""

@@ -12,7 +12,7 @@ from halod.agent.cycle import RELOAD, Cycles, Machinery
 from halod.agent.loop import Agent
 from halod.agent.people import Selection
 from halod.agent.prepare import Prepared
-from halod.agent.reply import Ask, Refused, Submit, Taken
+from halod.agent.reply import Ask, Followed, Refused, Submit, Taken
 from halod.agent.rows import Delivery
 from halod.agent.sources import NoPolicy
 from halod.agent.state import State
@@ -25,6 +25,7 @@ from halod.settings import Report, Settings
 from halod.settings.model import State as StateTable
 from tests.support.state import finding, status
 
+NOON = "2026-11-30T12:00:00Z"
 DEV = Account(name="dev", uid=1001, gid=1001, home="/home/dev")
 
 
@@ -59,6 +60,30 @@ def test_nothing_is_wrong(desk_of):
     reply = desk_of().handle(Ask(), 0)
     assert (reply.problems, reply.warnings, reply.sandbox) == ((), (), "full")
     assert "nothing is wrong" in render(reply)
+
+
+@pytest.mark.parametrize(
+    ("policy", "line"),
+    [
+        (Followed(version=0), "fetched    no good policy yet\n"),
+        (
+            Followed(version=0, trouble="the policy cannot be fetched: because"),
+            "no good policy yet; the policy cannot be fetched: because\n",
+        ),
+        (
+            Followed(version=7, issued=NOON, expires=NOON, since=NOON, asked=NOON),
+            "version 7 of 2026-11-30 12:00:00 UTC, expires 2026-11-30 12:00:00 UTC; server asked 2026-11-30 12:00:00 UTC\n",
+        ),
+    ],
+)
+def test_a_fetched_policy_is_told_of(desk_of, policy, line):
+    """Version, expiry, the last question and what went wrong with it; without policy.url there is no line."""
+    desk = desk_of()
+    assert "fetched" not in render(desk.handle(Ask(), 0))
+    desk.followed = lambda: policy
+    reply = desk.handle(Ask(), 1001)
+    assert reply.policy == policy
+    assert " ".join(line.split()) in " ".join(render(reply).split())
 
 
 @pytest.mark.parametrize(("platform", "count"), [("linux", 1), ("darwin", 0)])

@@ -148,7 +148,7 @@ def test_an_answer_is_told_in_words(authority, tmp_path, status, token, verdict,
 def test_the_policys_endpoint_is_asked_without_the_token(tmp_path, status, verdict):
     seen = []
     with served(http(status), None, seen) as port:
-        key = "A" * 43 + "="
+        key = "EAWfVlDNL2ESvCZ9DnnZc7N0qWzzMVTKkWQyxJ1xmlk="
         text = (
             f"policy.url = 'http://127.0.0.1:{port}/p'\npolicy.public_keys = ['{key}']\n"
             f"report.url = 'http://127.0.0.1:{port}/r'\nreport.token_file = '{put(tmp_path / 't', TOKEN)}'\n"
@@ -477,7 +477,7 @@ def test_every_fault_of_a_policy_is_told(tmp_path):
 def test_a_policy_that_is_missing_fetched_or_none_is_told(tmp_path):
     (missing,) = policy.policy(settings_of(f"policy.path = '{tmp_path / 'none'}'"))
     assert (missing.name, missing.verdict) == ("policy.path", "fault")
-    key = "A" * 43 + "="
+    key = "EAWfVlDNL2ESvCZ9DnnZc7N0qWzzMVTKkWQyxJ1xmlk="
     (fetched,) = policy.policy(
         settings_of(f"policy.url = 'https://x.example/p'\npolicy.public_keys = ['{key}']")
     )

@@ -124,7 +124,10 @@ def test_commands_and_options_exist():
 def error_codes():
     """Every errorCode that a status can have."""
     agent = ROOT / "halod" / "agent"
-    source = "".join((agent / file).read_text() for file in ("sources.py", "cycle.py", "loop.py"))
+    source = "".join(
+        (agent / file).read_text()
+        for file in ("sources.py", "cycle.py", "loop.py", "fetched.py", "../policy/signed.py")
+    )
     found = {cycle.LATE_ACCOUNTS[0], cycle.UNANSWERED[0], cycle.RELOAD[0], state.RESET, *database._ADVICE}
     return found | set(re.findall(r'"((?:policy|device|accounts|scan|state)-[a-z]+)"', source))
 

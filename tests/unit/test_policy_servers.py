@@ -531,6 +531,12 @@ MODES = "none, oauth, halos, clientIDMetadataURL or enterprise"
 # --- the other keys ----------------------------------------------------------------------------------------
 
 
+CREDENTIAL = (
+    "expected a ${VAR} reference alone; this is a credential in clear text: have it replaced, "
+    "and keep the new one in a variable"
+)
+
+
 @pytest.mark.parametrize(
     ("rest", "expected"),
     [
@@ -540,6 +546,15 @@ MODES = "none, oauth, halos, clientIDMetadataURL or enterprise"
             "headers: A: expected a ${VAR} reference alone; no value stands in a policy",
         ),
         ("headers: {A: '${X:-CANARY}'}", "headers: A: expected a ${VAR} reference alone; no value stands in a policy"),
+        ("headers: {Authorization: CANARY}", f"headers: Authorization: {CREDENTIAL}"),
+        ("headers: {X-Api-Key: CANARY}", f"headers: X-Api-Key: {CREDENTIAL}"),
+        ("headers: {A: Bearer CANARY}", f"headers: A: {CREDENTIAL}"),
+        ("headers: {A: 'Basic CANARY=='}", f"headers: A: {CREDENTIAL}"),
+        ("headers: {A: 'https://u:CANARY@h.example/'}", f"headers: A: {CREDENTIAL}"),
+        (
+            "headers: {Authorization: 'Bearer ${CANARY}'}",
+            "headers: Authorization: expected a ${VAR} reference alone; no value stands in a policy",
+        ),
         ("headers: {A: 5}", "headers: A: expected a ${VAR} reference, got a number"),
         ("headers: {A: [x]}", "headers: A: expected a ${VAR} reference, got a list"),
         ("headers: {'A b': '${X}'}", 'headers: "A b" is not a header name'),

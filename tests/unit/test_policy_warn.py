@@ -11,6 +11,7 @@ from halod.policy.warn import warnings
 HASH = "93098e84bb3984832b76cd6c573afb9fcfff0a17cf58956f9703e827e3f81a30"
 NPM = "package: {type: npm, identifier: a, version: 1.0.0}"
 URL = "url: https://a.example/mcp"
+CREDENTIAL = "carries a credential in clear text; have it replaced, and refer to the new one by a variable"
 OCI = f"package: {{type: oci, identifier: docker.io/a/b, sha256: {HASH}}}"
 
 
@@ -79,6 +80,12 @@ def test_a_key_that_is_there_is_not_suggested():
             f"{NPM}, env: [TOKEN, NODE_OPTIONS]",
             ['server "x": whoever sets NODE_OPTIONS decides what runs, whatever the pin says'],
         ),
+        ("url: 'https://a.example/mcp?api_key=CANARY'", [f'server "x": url {CREDENTIAL}']),
+        ("url: 'https://a.example/mcp?page=1'", []),
+        ("command: [/opt/x, --token, CANARY]", [f'server "x": command {CREDENTIAL}']),
+        ("command: [/opt/x, --token, '${TOKEN}']", []),
+        (f"{NPM}, args: ['--password=CANARY']", [f'server "x": args {CREDENTIAL}']),
+        (f"{NPM}, args: any", []),
         ("command: [/tmp/x]", ['server "x": any user can replace a program in this directory']),
         (
             f"package: {{type: oci, identifier: a/b, sha256: {HASH}}}",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from halod.secrets_hint import secret_in_definition
+from halod.secrets_hint import secret_in_definition, secret_in_header
 from tests.support.drift import http, stdio
 
 GHP = "ghp_" + "CANARY0123456789abcdef"
@@ -159,3 +159,22 @@ def test_any_text_is_answered(args, url):
     """Total."""
     assert secret_in_definition(stdio("x", *args)) in {True, False}
     assert secret_in_definition(http(url)) in {True, False}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("Authorization", "CANARY", True),
+        ("authorization", "Bearer CANARY", True),
+        ("X-Api-Key", "CANARY", True),
+        ("X-Org", GHP, True),
+        ("X-Org", "Basic CANARYCANARY==", True),
+        ("X-Org", "acme", False),
+        ("Authorization", "Bearer ${TOKEN}", False),
+        ("Authorization", "", False),
+        ("Accept", "application/json", False),
+    ],
+)
+def test_headers(name, value, secret):
+    """By the name of the header, or by a value that tells itself."""
+    assert secret_in_header(name, value) is secret

@@ -18,7 +18,7 @@ from halod.settings.model import TABLES
 from halod.settings.reading import _TYPES, MAX_BYTES, _check_together, _merge, build
 from halod.settings.values import Source
 
-KEY = "A" * 43 + "="
+KEY = "EAWfVlDNL2ESvCZ9DnnZc7N0qWzzMVTKkWQyxJ1xmlk="
 FULL = f"""
 [device]
 ring = "ring1-canary"
@@ -162,6 +162,7 @@ def test_the_error_is_one_line_that_says_how_many_more_there_are():
         ("policy.path = {}", "expected text, got a table"),
         ("policy.public_keys = ['abc']", "32 bytes in base64"),
         ("policy.public_keys = ['-----BEGIN PRIVATE KEY-----']", "this is a private key"),
+        (f"policy.public_keys = ['{'A' * 43}=']", "anybody could sign for this key"),
         ("policy.public_keys = [1]", "expected text"),
         ("report.url = 'http://halos.acme.example/'", "must be https; http is for a loopback host only"),
         ("report.url = 'ftp://halos.acme.example/'", "expected an https URL"),

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registry entries as servers that a harness can start, and what their harness has to leave out.
+
+Invariants:
+
+1. The command line of an entry is one that `drift` approves as that entry: what is rendered is never a finding.
+2. A text that the harness would expand is not rendered: it would start something else than what is pinned.
+3. An entry of which only a hash is known has no command line and is not rendered.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from halod.launch.urls import parse_url
+from halod.policy.model import Deny, Entry, Package
+from halod.policy.rendering.model import Notes, Request
+
+_TOOL = re.compile(r"[A-Za-z0-9_./-]{1,128}")
+_FOLDED = re.compile(r"[^A-Za-z0-9_-]")
+_PORTS = {"https": "443", "http": "80", "wss": "443", "ws": "80"}
+
+
+class Server(msgspec.Struct, frozen=True):
+    """An entry with the command line that starts it; `command` is empty for a remote server."""
+
+    entry: Entry
+    command: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name under which a harness lists the server: the entry's id."""
+        return self.entry.id
+
+    @property
+    def env(self) -> tuple[str, ...]:
+        """The variables that the server may be handed, in order."""
+        return tuple(sorted(self.entry.env or ())) if self.command else ()
+
+
+class Abilities(msgspec.Struct, frozen=True):
+    """What a harness's managed files can say about a server.
+
+    `expands` finds a text that the harness would not take literally. `wildcard`: its list of allowed URLs takes
+    `*` for anything. `reserved` are names that it keeps for itself.
+    """
+
+    headers: bool = True
+    tools_allow: bool = False
+    tools_deny: bool = True
+    auth: frozenset[str] = frozenset({"none"})
+    expands: re.Pattern[str] | None = None
+    wildcard: bool = False
+    exact_commands: bool = False
+    reserved: frozenset[str] = frozenset()
+
+
+def servers(request: Request, can: Abilities, notes: Notes) -> list[Server]:
+    """Give the servers that the harness can have, and note what of the others and of them it cannot."""
+    found = []
+    for entry in request.registry.entries:
+        server = Server(entry, command_line(entry))
+        fault = _fault(server, can)
+        if fault:
+            notes.lacks(f"server {entry.id} ({fault})")
+            continue
+        _left_out(server, can, notes, blocking=request.blocking)
+        found.append(server)
+    return found
+
+
+def command_line(entry: Entry) -> tuple[str, ...]:
+    """Give the command line that starts an entry's server; empty for a remote one and for a bare hash."""
+    if entry.package is None:
+        return entry.command
+    arguments = entry.args if isinstance(entry.args, tuple) else ()
+    return (*_launcher(entry.package, entry.env or frozenset()), *arguments)
+
+
+def _launcher(package: Package, env: frozenset[str]) -> tuple[str, ...]:
+    name, version = package.identifier, package.version_text or package.version
+    match package.type:
+        case "npm":
+            pinned = f"{name}@{version}"
+            return ("npx", "-y", "-p", pinned, package.bin) if package.bin else ("npx", "-y", pinned)
+        case "pypi":
+            if package.bin:
+                return ("uvx", "--from", f"{name}=={version}", package.bin)
+            return ("uvx", f"{name}@{version}")
+        case "nuget":
+            return ("dnx", f"{name}@{version}", "--yes")
+        case "oci":
+            handed = tuple(word for key in sorted(env) for word in ("-e", key))
+            return ("docker", "run", "-i", "--rm", *handed, f"{name}@sha256:{package.sha256}")
+
+
+def _fault(server: Server, can: Abilities) -> str:
+    """Say why a server cannot be rendered at all, or nothing."""
+    entry = server.entry
+    if not (server.command or entry.url):
+        return "approved by its hash, which does not tell its command line"
+    if entry.id in can.reserved:
+        return "the name is reserved"
+    texts = (*server.command, entry.url)
+    if can.expands is not None and any(can.expands.search(text) for text in texts):
+        return "a text that would be taken for a variable"
+    if can.wildcard and "*" in entry.url:
+        return "a URL with *, which would allow others too"
+    return ""
+
+
+def _left_out(server: Server, can: Abilities, notes: Notes, *, blocking: bool) -> None:
+    """Note what of a server that is rendered is not in the files."""
+    entry = server.entry
+    name = f"of server {entry.id}"
+    if blocking and can.exact_commands and entry.package is not None:
+        notes.lacks(f"another command line {name} than the rendered one")
+    if entry.expires is not None:
+        notes.lacks(f"the last day {name} ({entry.expires.isoformat()})")
+    if entry.headers and not can.headers:
+        notes.lacks(f"a header {name}")
+    if entry.auth.mode not in can.auth:
+        notes.lacks(f"auth mode {entry.auth.mode} {name}")
+    if entry.tools_allow and not can.tools_allow:
+        notes.lacks(f"tools.allow {name}")
+    if not can.tools_deny and (entry.tools_deny or entry.tools_allow == ()):
+        notes.lacks(f"tools.deny {name}" if entry.tools_deny else f"an empty tools.allow {name}")
+
+
+def denied_tools(
+    server: Server, rule: Callable[[str, str], str], everything: str, notes: Notes
+) -> Iterator[str]:
+    """Give the rules that deny a server's tools, for a harness whose rules are patterns.
+
+    `rule` makes one of the server's and the tool's name, in which what is no letter, digit, `_` or `-` is a
+    `_`; `everything` is what stands for all tools. A tool whose name could change the meaning of a rule is
+    noted instead.
+    """
+    name = folded(server.name)
+    if server.entry.tools_allow == ():
+        yield rule(name, everything)
+    for tool in server.entry.tools_deny:
+        if _TOOL.fullmatch(tool):
+            yield rule(name, folded(tool))
+        else:
+            notes.lacks(f"a tool's name of server {server.name} that holds other than letters and digits")
+
+
+def folded(name: str) -> str:
+    """Give a name as Claude Code and OpenCode spell it in the name of a tool."""
+    return _FOLDED.sub("_", name)
+
+
+def identity(server: Server) -> dict[str, object]:
+    """Give the item of Claude Code's and Copilot's lists that allows a server: never by its name."""
+    return {"serverCommand": list(server.command)} if server.command else {"serverUrl": server.entry.url}
+
+
+def denied(request: Request, schemes: tuple[str, ...], notes: Notes) -> list[dict[str, object]]:
+    """Give the items that deny hosts and URLs (harnesses.md 1), and note the denials they cannot express."""
+    items: list[dict[str, object]] = []
+    for deny in request.registry.deny:
+        if deny.host:
+            items.extend({"serverUrl": pattern} for pattern in _on_host(deny.host, schemes))
+        elif deny.url:
+            items.append({"serverUrl": deny.url})
+        else:
+            notes.lacks(said_of(deny))
+    return items
+
+
+def said_of(deny: Deny) -> str:
+    """Name what a deny item denies, for a warning."""
+    if deny.package is not None:
+        version = f" {deny.package.version}" if deny.package.version else ""
+        return f"the denial of {deny.package.type} package {deny.package.identifier}{version}"
+    if deny.host:
+        return f"the denial of host {deny.host}"
+    return "the denial of a URL" if deny.url else f"the denial of definition {deny.definition_sha256[:12]}"
+
+
+def _on_host(host: str, schemes: tuple[str, ...]) -> Iterator[str]:
+    """Give patterns for every URL on a host: on any port, or on the one that is named."""
+    parts = parse_url(f"https://{host}/")
+    name = parts.host if parts is not None else host
+    port = host.rpartition(":")[2] if host != name and not host.endswith("]") else ""
+    for scheme in schemes:
+        if not port or port == _PORTS[scheme]:
+            yield f"{scheme}://{name}/*"
+        yield f"{scheme}://{name}:{port or '*'}/*"
