@@ -75,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
     if args.add:
         if args.version is not None:
             raise UsageError("--add leaves the version as it is", advice="sign the policy anew instead")
+        if read_payload(data).expires <= datetime.now(UTC):
+            raise UsageError("that policy has expired", advice="sign it anew")
         envelope = countersign(data, keys)
     else:
         envelope = sign(_payload(args, data, out), keys)

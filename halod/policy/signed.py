@@ -122,21 +122,29 @@ def sign(payload: Payload, keys: Sequence[Ed25519PrivateKey]) -> bytes:
         UsageError: the policy names no organisation or another one, it expires before it is issued, or the
             envelope would be larger than agents take.
     """
+    _faultless(payload)
+    return _sealed(msgspec.json.encode(payload), [], keys)
+
+
+def _faultless(payload: Payload) -> None:
+    """Refuse to sign what no agent should take. Raises UsageError; PolicyError when the policy has faults."""
     policy = parse(payload.policy.encode(), "policy")
     if policy.org != payload.org:
         raise UsageError("the policy names no org, or another one than it is signed for")
     if payload.expires <= payload.issued:
         raise UsageError("the policy would expire before it is issued")
-    return _sealed(msgspec.json.encode(payload), [], keys)
+    if payload.version >= VERSION_LIMIT:
+        raise UsageError("there is no higher version")
 
 
 def countersign(data: bytes, keys: Sequence[Ed25519PrivateKey]) -> bytes:
     """Add signatures to an envelope whose payload stays as it is; one of the same key is replaced.
 
-    Raises Refused when `data` is no envelope of a policy. Whether its other signatures are good is not looked at.
+    Raises Refused when `data` is no envelope of a policy, UsageError and PolicyError as `sign` does. Whether its
+    other signatures are good is not looked at.
     """
     envelope, payload = _envelope(data)
-    _payload(payload)
+    _faultless(_payload(payload))
     mine = {key_id(public_bytes(key)) for key in keys}
     return _sealed(payload, [one for one in envelope.signatures if one.keyid not in mine], keys)
 
@@ -238,7 +246,7 @@ def _authentic(data: bytes, keys: Sequence[bytes]) -> bytes:
     message = pae(PAYLOAD_TYPE, payload)
     if not envelope.signatures:
         raise Refused("policy-unsigned", "the policy carries no signature")
-    signatures = [_base64(one.sig) for one in envelope.signatures]
+    signatures = [signature for one in envelope.signatures if (signature := _signature(one.sig))]
     for key in keys:
         public = Ed25519PublicKey.from_public_bytes(key)
         if any(_is_by(public, signature, message) for signature in signatures):
@@ -246,6 +254,14 @@ def _authentic(data: bytes, keys: Sequence[bytes]) -> bytes:
     raise Refused(
         "policy-unsigned", "the policy is signed by none of the keys in policy.public_keys, or was changed"
     )
+
+
+def _signature(text: str) -> bytes:
+    """Give a signature; b"" when it is none: what others have put beside ours does not matter."""
+    try:
+        return _base64(text)
+    except Refused:
+        return b""
 
 
 def _is_by(public: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
@@ -273,7 +289,11 @@ def _envelope(data: bytes) -> tuple[_Envelope, bytes]:
 
 def _payload(data: bytes) -> Payload:
     try:
-        return msgspec.json.decode(data, type=Payload)
+        payload = msgspec.json.decode(data, type=Payload)
+        # An offset can lead out of the years that a calendar has.
+        return msgspec.structs.replace(
+            payload, issued=payload.issued.astimezone(UTC), expires=payload.expires.astimezone(UTC)
+        )
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
         raise Refused(
             "policy-malformed",

@@ -48,6 +48,8 @@ from tests.support.registry import (
         (server(packages=[npm()] * 101), "packages that are no list"),
         ({"server": server(npm()), "_meta": 5}, "a _meta that is not an object"),
         (envelope(server(npm()), status=5), "a status that is unknown, nothing"),
+        (envelope(server(npm()), status={}), "a status that is unknown, nothing"),
+        (envelope(server(npm()), status=["active"]), "a status that is unknown, nothing"),
         (
             {"server": server(npm()), "_meta": {"io.modelcontextprotocol.registry/official": 5}},
             "registry's _meta",

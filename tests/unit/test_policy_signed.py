@@ -283,7 +283,6 @@ def test_a_field_of_another_kind_is_refused(field, value):
         lambda e: b"[" * 100_000,
         lambda e: e.replace(b'"payload"', b'"CANARY"'),
         lambda e: e.replace(b'"signatures":[', b'"signatures":[5,'),
-        lambda e: e.replace(b'"sig":"', b'"sig":"CANARY!'),
         lambda e: e.replace(b'"payload":"', b'"payload":"='),
         lambda e: e.replace(b'"payload":"', '"payload":"ä'.encode()),
         lambda e: json.dumps({**json.loads(e), "signatures": json.loads(e)["signatures"] * 17}).encode(),
@@ -360,3 +359,47 @@ def test_what_scans_loads_no_signature_library(module):
     code = f"import sys, {module}; print(*(m for m in sys.modules if m.startswith(('cryptography', 'halod.policy.signed'))))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+# --- what a review found -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"policy": "org: acme\nmcp:\n  servers:\n    - {id: x, url: 'http://x'}\n"},
+        {"org": "other"},
+        {"expires": NOW - timedelta(days=1)},
+        {"version": signed.VERSION_LIMIT},
+    ],
+)
+def test_nothing_is_signed_that_no_agent_should_take(change):
+    """Neither anew nor as a second signature: the checks are the same."""
+    wrong = msgspec.structs.replace(payload(now=NOW), **change)
+
+    with pytest.raises(HalodError):
+        sign(wrong, [KEY])
+    with pytest.raises((HalodError, Refused)):
+        countersign(rebuilt(wrong), [OTHER])
+
+
+@pytest.mark.parametrize("field", ["issued", "expires"])
+@pytest.mark.parametrize("when", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_that_leaves_the_calendar_is_malformed(field, when):
+    """Whatever its signature is worth: an offset leads out of the years that there are."""
+    fields = {**msgspec.to_builtins(payload(now=NOW)), field: when}
+
+    assert refusal(rebuilt(msgspec.json.encode(fields))) == "policy-malformed"
+
+
+def test_what_others_put_beside_a_good_signature_does_not_matter():
+    """Text that is no signature at all included."""
+    document = json.loads(GOOD)
+    document["signatures"].insert(0, {"keyid": "x", "sig": "!!"})
+
+    assert taken(json.dumps(document).encode()) == taken()
+
+
+def test_a_signature_that_is_no_signature_is_none():
+    """Junk alone is a policy that nobody signed."""
+    assert refusal(GOOD.replace(b'"sig":"', b'"sig":"CANARY!')) == "policy-unsigned"

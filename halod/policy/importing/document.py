@@ -199,7 +199,7 @@ def _official(meta: object) -> tuple[Status, str, str]:
     if not isinstance(official, dict):
         _refuse("has a registry's _meta that is not an object")
     status = official.get("status")
-    if status not in {"active", "deprecated", "deleted"}:
+    if not isinstance(status, str) or status not in {"active", "deprecated", "deleted"}:
         said = shown(status) if isinstance(status, str) else "nothing"
         _refuse(f"has a status that is unknown, {said}", "expected active, deprecated or deleted")
     message, published = official.get("statusMessage"), official.get("publishedAt")
