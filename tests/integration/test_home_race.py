@@ -7,6 +7,7 @@ swaps (3,000 by default, under a second each).
 """
 
 import contextlib
+import gc
 import os
 import select
 import subprocess
@@ -73,6 +74,7 @@ class Race:
 @contextlib.contextmanager
 def attacked(top: Path, attack: str, wanted: set[str], allowed: set[str]):
     """Run the other process, and hold what the race may have seen and that it left no descriptor open."""
+    gc.collect()  # what other tests have dropped
     before = sorted(os.listdir("/dev/fd"))
     command = [sys.executable, "-I", str(ATTACKER), attack, str(top), str(SWAPS)]
     with subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

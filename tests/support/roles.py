@@ -7,6 +7,7 @@ child covered back to the parent; the order of the steps runs in the test proces
 """
 
 import contextlib
+import gc
 import os
 import pathlib
 import pickle
@@ -98,7 +99,8 @@ def make_home(parent, uid=UID, gid=GID, name="home"):
 
 
 def descriptors():
-    """Give the open descriptors of this process."""
+    """Give the open descriptors of this process; what other tests have dropped is closed first."""
+    gc.collect()
     return sorted(int(name) for name in os.listdir("/dev/fd") if is_open(int(name)))
 
 
