@@ -41,7 +41,7 @@ _Serial: Final = BigInteger().with_variant(Integer, "sqlite")  # SQLite's row id
 
 
 def _text(name: str, *, null: bool = False) -> Column[str]:
-    return Column(name, Text, nullable=null, **({} if null else {"server_default": ""}))
+    return Column(name, Text, nullable=null, server_default=None if null else "")
 
 
 def _count(name: str) -> Column[int]:
@@ -63,7 +63,10 @@ DEVICES: Final = Table(
     METADATA,
     Column("device", Text, primary_key=True),
     # Claims: what the device says of itself. Shown as claims.
-    *(_text(name) for name in ("hostname", "os", "halod", "username", "ring", "digest", "mode", "claimed_time")),
+    *(
+        _text(name)
+        for name in ("hostname", "os", "halod", "username", "ring", "digest", "mode", "claimed_time")
+    ),
     _text("units"),  # the claim as a JSON list, sorted; device_units has a row for each
     _text("install_id"),
     # What the enrolment key says it is: "" and "[]" when it says nothing.
