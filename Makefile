@@ -7,28 +7,37 @@
 # make render-check  what the real AI tools make of the files that halo plan renders
 # make lock   write requirements/*.txt anew
 #
-# Two environments: .venv is what an endpoint has (no test tool, no click, no rich: docs/adr/0003), .venv-dev has the tools.
-# A third, .venv-dist, builds what is released; only `make dist` and the test of the packages need it.
+# .venv is what an endpoint has (no test tool, no web framework, no click, no rich: docs/adr/0003), .venv-console what the
+# console has, .venv-dev has the tools and both. .venv-dist builds what is released; only `make dist` and the test of the
+# packages need it.
 
 PYTHON ?= python3
 BIN    := .venv/bin
 DEV    := .venv-dev/bin
+CONSOLE := .venv-console/bin
 DIST   := .venv-dist/bin
 FUZZ   := .venv-fuzz/bin
 MINUTES ?= 30
 JOBS   ?= 2
 PIP    := -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup dev dist-env dist verify-dist run test lint types contracts unit coverage cases bench fuzz launch-check render-check lock clean
+.PHONY: setup dev console-env dist-env dist verify-dist run test lint types contracts unit coverage cases bench fuzz launch-check render-check lock clean
 
 setup: .venv/.ready
 dev: .venv-dev/.ready
+console-env: .venv-console/.ready
 dist-env: .venv-dist/.ready
 
 .venv/.ready: pyproject.toml requirements/base.txt requirements/build.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python $(PIP) install --require-hashes -r requirements/base.txt -r requirements/build.txt
 	$(BIN)/python $(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv-console/.ready: pyproject.toml requirements/console.txt requirements/build.txt
+	$(PYTHON) -m venv .venv-console
+	$(CONSOLE)/python $(PIP) install --require-hashes -r requirements/console.txt -r requirements/build.txt
+	$(CONSOLE)/python $(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv-dev/.ready: pyproject.toml requirements/dev.txt
@@ -94,10 +103,10 @@ verify-dist: dist-env
 	$(DIST)/python tools/verify_dist.py
 
 lock: dev
-	for set in base build dist fuzz dev; do \
-	  case $$set in base) what=pyproject.toml;; build) what="--group build";; dist) what="pyproject.toml --group dist --group build";; fuzz) what="pyproject.toml --group fuzz";; dev) what="pyproject.toml --group dev --group build";; esac; \
+	for set in base build console dist fuzz dev; do \
+	  case $$set in base) what=pyproject.toml;; build) what="--group build";; console) what="pyproject.toml --extra console --extra postgres";; dist) what="pyproject.toml --group dist --group build";; fuzz) what="pyproject.toml --group fuzz";; dev) what="pyproject.toml --extra console --extra postgres --group dev --group build";; esac; \
 	  $(DEV)/uv pip compile -q $$what --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/$$set.txt; \
 	done
 
 clean:
-	rm -rf .venv .venv-dev .venv-dist .venv-fuzz build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-console .venv-dev .venv-dist .venv-fuzz build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
