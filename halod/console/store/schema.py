@@ -38,10 +38,13 @@ METADATA: Final = MetaData(
     }
 )
 _Serial: Final = BigInteger().with_variant(Integer, "sqlite")  # SQLite's row id has to be spelled INTEGER
+# By code point on both engines (SQLite's default), whatever the locale of a database is: a prefix is a range of
+# an index, and a key of a page compares alike everywhere.
+_Text: Final = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 def _text(name: str, *, null: bool = False) -> Column[str]:
-    return Column(name, Text, nullable=null, server_default=None if null else "")
+    return Column(name, _Text, nullable=null, server_default=None if null else "")
 
 
 def _count(name: str) -> Column[int]:
@@ -61,7 +64,7 @@ def _flag(name: str) -> Column[bool]:
 DEVICES: Final = Table(
     "devices",
     METADATA,
-    Column("device", Text, primary_key=True),
+    Column("device", _Text, primary_key=True),
     # Claims: what the device says of itself. Shown as claims.
     *(
         _text(name)
@@ -83,17 +86,19 @@ DEVICES: Final = Table(
     _flag("partly"),  # something could not be read, or nobody was looked at
     _flag("silent"),  # as the job that looks for silent devices last found it
     _flag("limited"),  # refused for more than 1,000 distinct servers in 30 days
-    Index(None, "ring", "device"),
-    Index(None, "digest", "ring"),
     Index(None, "hostname", "device"),
-    Index(None, "partly", "device"),
+    Index(None, "ring", "hostname", "device"),
+    Index(None, "digest", "ring"),
+    Index(None, "digest", "hostname", "device"),
+    Index(None, "partly", "hostname", "device"),
+    Index(None, "limited", "hostname", "device"),
     Index(None, "changed_at", "device"),
 )
 
 HEARTBEATS: Final = Table(
     "heartbeats",
     METADATA,
-    Column("device", Text, primary_key=True),
+    Column("device", _Text, primary_key=True),
     _time("last_report"),
     Index(None, "last_report", "device"),
 )
@@ -101,8 +106,8 @@ HEARTBEATS: Final = Table(
 DEVICE_UNITS: Final = Table(
     "device_units",
     METADATA,
-    Column("unit", Text, primary_key=True),
-    Column("device", Text, primary_key=True),
+    Column("unit", _Text, primary_key=True),
+    Column("device", _Text, primary_key=True),
     Index(None, "device"),
 )
 
@@ -125,7 +130,7 @@ FINDINGS: Final = Table(
     "findings",
     METADATA,
     Column("id", _Serial, primary_key=True, autoincrement=True),
-    Column("device", Text, nullable=False),
+    Column("device", _Text, nullable=False),
     Column("thing", BigInteger, ForeignKey("things.id"), nullable=False),
     # Identity within the device (design 8): these and the n-th of that name.
     *(_text(name) for name in ("username", "harness", "file", "scope", "server")),
@@ -137,7 +142,7 @@ FINDINGS: Final = Table(
     _time("first_seen"),
     _time("last_seen"),  # when a report last said so anew; a report that changes nothing does not touch it
     UniqueConstraint("device", "username", "harness", "file", "scope", "server", "nth"),
-    Index(None, "thing", "device", "id"),
+    Index(None, "thing", "id"),
     Index(None, "sha256", "id"),
     Index(None, "harness", "id"),
     Index(None, "kind", "id"),
@@ -148,7 +153,7 @@ FINDINGS: Final = Table(
 SKIPPED: Final = Table(
     "skipped",
     METADATA,
-    Column("device", Text, primary_key=True),
+    Column("device", _Text, primary_key=True),
     Column("nth", Integer, primary_key=True),
     *(_text(name) for name in ("username", "harness", "file", "reason", "server", "errno")),
     _count("line"),
@@ -160,10 +165,10 @@ SKIPPED: Final = Table(
 APPROVED: Final = Table(
     "approved",
     METADATA,
-    Column("device", Text, primary_key=True),
-    Column("harness", Text, primary_key=True),
-    Column("username", Text, primary_key=True),
-    Column("entry", Text, primary_key=True),
+    Column("device", _Text, primary_key=True),
+    Column("harness", _Text, primary_key=True),
+    Column("username", _Text, primary_key=True),
+    Column("entry", _Text, primary_key=True),
     _count("count"),
     Index(None, "entry", "device"),
 )
@@ -172,8 +177,8 @@ TRANSITIONS: Final = Table(
     "transitions",
     METADATA,
     Column("seq", _Serial, primary_key=True, autoincrement=True),
-    Column("device", Text, nullable=False),
-    Column("tid", Text, nullable=False),
+    Column("device", _Text, nullable=False),
+    Column("tid", _Text, nullable=False),
     _time("received"),
     *(_text(name) for name in ("claimed_time", "event", "username", "harness", "file", "scope", "server")),
     *(_text(name) for name in ("kind", "transport", "host", "sha256", "was")),
@@ -187,8 +192,8 @@ TRANSITIONS: Final = Table(
 SEEN_NAMES: Final = Table(
     "seen_names",  # distinct server names of a device, for the limit of 1,000 in 30 days
     METADATA,
-    Column("device", Text, primary_key=True),
-    Column("name", Text, primary_key=True),  # first 32 hex digits of the sha256 of the name
+    Column("device", _Text, primary_key=True),
+    Column("name", _Text, primary_key=True),  # first 32 hex digits of the sha256 of the name
     _time("last_seen"),
     Index(None, "last_seen"),
 )
@@ -196,10 +201,10 @@ SEEN_NAMES: Final = Table(
 # --- counts over the fleet ---------------------------------------------------------------------------------
 
 GROUP_COUNTS: Final = Table(
-    "group_counts",  # of one thing: over all (dim ""), by harness, ring, unit
+    "group_counts",  # of one thing: over all (dim ""), by every combination of harness, ring, unit (`store.dims`)
     METADATA,
-    Column("dim", Text, primary_key=True),
-    Column("value", Text, primary_key=True),
+    Column("dim", _Text, primary_key=True),
+    Column("value", _Text, primary_key=True),
     Column("thing", BigInteger, ForeignKey("things.id"), primary_key=True),
     _text("kind"),  # of the thing, for the index
     _count("findings"),
@@ -208,15 +213,16 @@ GROUP_COUNTS: Final = Table(
     Index(None, "dim", "value", "devices", "thing"),
     Index(None, "dim", "value", "last_seen", "thing"),
     Index(None, "dim", "value", "kind", "devices", "thing"),
+    Index(None, "dim", "value", "kind", "last_seen", "thing"),
     Index(None, "thing"),
 )
 
 TALLIES: Final = Table(
     "tallies",  # dims: kind, harness, ring, unit, definition (value: sha256), server, reason, approved, digest
     METADATA,
-    Column("dim", Text, primary_key=True),
-    Column("value", Text, primary_key=True),
-    Column("kind", Text, primary_key=True),  # of the findings; "" for reason, approved and digest
+    Column("dim", _Text, primary_key=True),
+    Column("value", _Text, primary_key=True),
+    Column("kind", _Text, primary_key=True),  # of the findings; "" for reason, approved and digest
     _count("findings"),  # rows; for `approved` the definitions, for `digest` 0
     _count("devices"),
     _time("first_seen"),
@@ -227,7 +233,7 @@ DAYS: Final = Table(
     "days",  # the trend: open findings at the end of a day, and what happened on it
     METADATA,
     Column("day", Integer, primary_key=True),  # days since 1970, UTC
-    Column("kind", Text, primary_key=True),
+    Column("kind", _Text, primary_key=True),
     *(_count(name) for name in ("open", "opened", "changed", "resolved")),
 )
 
@@ -237,7 +243,7 @@ TOKENS: Final = Table(
     "tokens",
     METADATA,
     Column("id", _Serial, primary_key=True, autoincrement=True),
-    Column("hash", Text, nullable=False, unique=True),
+    Column("hash", _Text, nullable=False, unique=True),
     _text("kind"),  # device | api
     _text("device"),
     _text("install_id"),
@@ -256,7 +262,7 @@ ENROLL_KEYS: Final = Table(
     "enroll_keys",
     METADATA,
     Column("id", _Serial, primary_key=True, autoincrement=True),
-    Column("hash", Text, nullable=False, unique=True),
+    Column("hash", _Text, nullable=False, unique=True),
     _text("name"),
     _text("ring"),
     _text("units"),  # JSON list
@@ -271,7 +277,7 @@ ENROLL_KEYS: Final = Table(
 ENROLLMENTS: Final = Table(
     "enrollments",  # a known device that asked again and did not prove to be itself: a conflict for an operator
     METADATA,
-    Column("device", Text, primary_key=True),
+    Column("device", _Text, primary_key=True),
     *(_text(name) for name in ("install_id", "hostname", "os", "halod", "address")),
     _count("key_id"),
     _time("first_asked"),
@@ -285,7 +291,7 @@ ENROLLMENTS: Final = Table(
 SESSIONS: Final = Table(
     "sessions",
     METADATA,
-    Column("hash", Text, primary_key=True),
+    Column("hash", _Text, primary_key=True),
     *(_text(name) for name in ("subject", "name", "role", "csrf", "provider", "id_token_sid")),
     _time("created"),
     _time("used"),
@@ -296,7 +302,7 @@ SESSIONS: Final = Table(
 LOGINS: Final = Table(
     "logins",  # begun and not ended: one-time links (kind link) and journeys to the provider (kind oidc)
     METADATA,
-    Column("hash", Text, primary_key=True),
+    Column("hash", _Text, primary_key=True),
     _text("kind"),
     _text("data"),  # JSON
     _time("expires"),
@@ -351,9 +357,9 @@ DELIVERIES: Final = Table(
 LEASES: Final = Table(
     "leases",  # which replica does a job
     METADATA,
-    Column("name", Text, primary_key=True),
+    Column("name", _Text, primary_key=True),
     _text("holder"),
     _time("until"),
 )
 
-META: Final = Table("meta", METADATA, Column("key", Text, primary_key=True), _text("value"))
+META: Final = Table("meta", METADATA, Column("key", _Text, primary_key=True), _text("value"))

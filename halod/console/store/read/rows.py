@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the rows have in common: how a time is written in a document, and the base of all of them."""
+
+from typing import Annotated, Final
+
+import msgspec
+
+_DATE_TIME: Final = {"type": "string", "format": "date-time"}
+
+Time = Annotated[int, msgspec.Meta(extra={"time": True}, extra_json_schema=_DATE_TIME)]
+"""Seconds since 1970 here, RFC 3339 in a document."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A row of a list. Attribute names are ours, names in JSON are camelCase."""
