@@ -64,6 +64,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     listen: str = "127.0.0.1:8640"
     public_url: str = ""
     """How browsers reach the console, without a path; needed for OIDC and behind a proxy."""
+    hosts: tuple[str, ...] = ()
+    """Further names, as in a Host header, under which requests are answered."""
     tls_cert: str = ""
     tls_key: str = ""
     proxies: tuple[str, ...] = ()

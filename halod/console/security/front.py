@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands before routing: the Host header, the client's address, headers of every answer, one log line.
+
+The application inside finds the client's address in `scope["client"]` and leaves the route's path in
+`scope["halo.route"]`. A query never reaches a log.
+"""
+
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from halod.console import logs
+from halod.console.call import Console
+from halod.console.problem import Problem
+from halod.console.security.headers import secured
+from halod.console.security.site import Site
+
+ANY_HOST: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Asked by orchestrators under whatever address they have for a replica; they show nothing to a rebound page that
+has no token."""
+_QUIET: Final = (*ANY_HOST, "/static", "/api/v1/fleet/report")
+_log = logs.get("http")
+
+
+class Front:
+    """Wraps the router."""
+
+    def __init__(self, inner: ASGIApp, console: Console, site: Site) -> None:
+        self._inner = inner
+        self._console = console
+        self._site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await self._inner(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started, status = self._console.clock.monotonic(), 0
+        headers = Headers(scope=scope)
+        peer = scope["client"][0] if scope.get("client") else ""
+        address = self._site.address(peer, headers.getlist("x-forwarded-for"))
+        scope["client"] = (address, 0)
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = secured(list(message.get("headers", ())), https=self._site.https)
+            await send(message)
+
+        try:
+            hosts = headers.getlist("host")
+            if scope["path"] not in ANY_HOST and not (len(hosts) == 1 and self._site.allows(hosts[0])):
+                problem = Problem(421, "this console does not go by that name; see public_url and hosts")
+                await problem.response()(scope, receive, answer)
+            else:
+                await self._inner(scope, receive, answer)
+        except Exception:  # noqa: BLE001 - a fault costs one answer, never the server
+            _log.exception("a fault inside the console", route=scope.get("halo.route", "-"))
+            if not status:
+                await Problem(500).response()(scope, receive, answer)
+        self._note(scope, status, address, self._console.clock.monotonic() - started)
+
+    def _note(self, scope: Scope, status: int, address: str, seconds: float) -> None:
+        route = scope.get("halo.route", "-")
+        self._console.metrics.add("halo_http_requests_total", route=route, status=str(status))
+        say = _log.debug if route.startswith(_QUIET) and status < 500 else _log.info
+        values = {"status": status, "ms": round(seconds * 1000), "address": address}
+        say("request", method=scope["method"] if route != "-" else "-", route=route, **values)
