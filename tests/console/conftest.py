@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A migrated, empty store on both engines: `store`, with the parameters sqlite and postgresql.
+
+PostgreSQL is a real server: one for each process of pytest, without network, started when the first test asks for it. Each
+test has a database of its own, copied from a template that was migrated once.
+"""
+
+import itertools
+import shutil
+
+import pytest
+
+from halod.console.store.engine import Store
+from halod.console.store.migrate import upgrade
+from tests.console.support_postgres import running
+
+ENGINES = ("sqlite", "postgresql")
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server of this process's own: `.url(database)`, `.ask(statement)`."""
+    with running() as server:
+        server.ask("CREATE DATABASE template_halod")
+        store = Store.open(server.url("template_halod"))
+        upgrade(store)
+        store.close()
+        yield server
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory):
+    path = tmp_path_factory.mktemp("template") / "console.db"
+    store = Store.open(f"sqlite:///{path}")
+    upgrade(store)
+    store.close()
+    return path
+
+
+@pytest.fixture
+def empty_postgres(postgres):
+    """The address of a database without tables."""
+    name = f"empty_{next(_numbers)}"
+    postgres.ask(f"CREATE DATABASE {name}")
+    yield postgres.url(name)
+    postgres.ask(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def postgres_url(postgres):
+    """The address of a migrated, empty database."""
+    name = f"test_{next(_numbers)}"
+    postgres.ask(f"CREATE DATABASE {name} TEMPLATE template_halod")
+    yield postgres.url(name)
+    postgres.ask(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template, tmp_path):
+    """The address of a migrated, empty database."""
+    path = tmp_path / "console.db"
+    shutil.copy(sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture(params=ENGINES)
+def store_url(request):
+    """The address of a migrated, empty database: a test runs once on each engine."""
+    return request.getfixturevalue(f"{'postgres' if request.param == 'postgresql' else 'sqlite'}_url")
+
+
+@pytest.fixture
+def store(store_url):
+    """A migrated, empty store: a test runs once on each engine."""
+    opened = Store.open(store_url)
+    yield opened
+    opened.close()
