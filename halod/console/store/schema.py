@@ -351,7 +351,8 @@ DELIVERIES: Final = Table(
     _time("next_try"),
     _text("last_error"),
     UniqueConstraint("hook", "key"),
-    Index(None, "state", "next_try", "seq"),
+    Index(None, "hook", "state", "next_try", "seq"),
+    Index(None, "state", "seq"),
 )
 
 LEASES: Final = Table(
