@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit log, newest first."""
 
-from sqlalchemy import Connection
+from typing import Final
 
-from halod.console.store.paging import DEFAULT_LIMIT, Page
-from halod.console.store.read.rows import Row, Time
+from sqlalchemy import Connection, select
+
+from halod.console.store.paging import DEFAULT_LIMIT, Page, checked
+from halod.console.store.read.rows import Row, Time, columns
+from halod.console.store.read.walk import Check, Listing, read
+from halod.console.store.schema import AUDIT
 
 
 class AuditRow(Row, frozen=True, kw_only=True):
@@ -20,8 +24,28 @@ class AuditRow(Row, frozen=True, kw_only=True):
     address: str
 
 
+_A: Final = AUDIT.c
+_LINES: Final = Listing(
+    kind="audit",
+    rows=select(AUDIT),
+    key=(_A.seq,),
+    types=(int,),
+    make=lambda row: AuditRow(**columns(row, *AuditRow.__struct_fields__)),
+    descending=True,
+)
+
+
 def audit(
     c: Connection, *, action: str = "", actor: str = "", cursor: str = "", limit: int = DEFAULT_LIMIT
 ) -> Page[AuditRow]:
     """List lines, newest first; `action` and `actor` exact."""
-    raise NotImplementedError
+    checked(action, actor)
+    index = []
+    checks: list[Check] = []
+    if actor:
+        index.append(_A.actor == actor)
+    if action and actor:
+        checks.append(lambda columns: columns.action == action)
+    elif action:
+        index.append(_A.action == action)
+    return read(c, _LINES, cursor=cursor, limit=limit, index=index, checks=checks)

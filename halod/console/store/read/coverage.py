@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was not read: unread is never shown as clean."""
 
-import msgspec
-from sqlalchemy import Connection
+from typing import Final
 
-from halod.console.store.paging import DEFAULT_LIMIT, Page
-from halod.console.store.read.findings import Tally
-from halod.console.store.read.rows import Row
+import msgspec
+from sqlalchemy import Connection, func, select
+
+from halod.console.store.paging import DEFAULT_LIMIT, MOST, Page, checked
+from halod.console.store.read.findings import Tally, prevalence
+from halod.console.store.read.rows import Row, columns
+from halod.console.store.read.walk import Check, Listing, read
+from halod.console.store.schema import DEVICES, SKIPPED
 
 
 class GapRow(Row, frozen=True, kw_only=True):
@@ -24,13 +28,38 @@ class GapRow(Row, frozen=True, kw_only=True):
     column: int
 
 
+_S: Final = SKIPPED.c
+_GAPS: Final = Listing(
+    kind="gaps",
+    rows=select(
+        *(_S.device, _S.nth, _S.username, _S.harness, _S.file, _S.reason, _S.server, _S.errno, _S.line),
+        _S.column_.label("column"),
+    ),
+    key=(_S.device, _S.nth),
+    types=(str, int),
+    make=lambda row: GapRow(**columns(row, *GapRow.__struct_fields__)),
+    show=lambda found: select(found, func.coalesce(DEVICES.c.hostname, "").label("hostname")).outerjoin_from(
+        found, DEVICES, DEVICES.c.device == found.c.device
+    ),
+)
+
+
 def gaps(
     c: Connection, *, reason: str = "", harness: str = "", cursor: str = "", limit: int = DEFAULT_LIMIT
 ) -> Page[GapRow]:
     """List what could not be read, by device."""
-    raise NotImplementedError
+    checked(reason, harness)
+    index = []
+    checks: list[Check] = []
+    if reason:
+        index.append(_S.reason == reason)
+    if harness and reason:
+        checks.append(lambda columns: columns.harness == harness)
+    elif harness:
+        index.append(_S.harness == harness)
+    return read(c, _GAPS, cursor=cursor, limit=limit, index=index, checks=checks)
 
 
 def reasons(c: Connection) -> tuple[Tally, ...]:
-    """Count reasons over the fleet, most devices first."""
-    raise NotImplementedError
+    """Count reasons over the fleet, most devices first; at most 200, and there are about twenty."""
+    return prevalence(c, "reason", limit=MOST).rows

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Devices: what they say of themselves, what they cover, and who waits to be let in."""
 
-from typing import Literal
+from typing import Any, Final, Literal
 
 import msgspec
-from sqlalchemy import Connection
+from sqlalchemy import ColumnElement, Connection, and_, func, select
 
-from halod.console.store.paging import DEFAULT_LIMIT, Page
-from halod.console.store.read.rows import Row, Time
+from halod.console.store.paging import DEFAULT_LIMIT, Page, checked
+from halod.console.store.read.rows import Row, Time, columns, texts
+from halod.console.store.read.walk import Candidates, Check, Listing, prefix, read
+from halod.console.store.schema import APPROVED, DEVICE_UNITS, DEVICES, ENROLLMENTS, HEARTBEATS, SKIPPED
 
 State = Literal["", "reporting", "silent", "partly", "limited"]
 
@@ -94,6 +96,22 @@ class DeviceFilter(msgspec.Struct, frozen=True, kw_only=True):
     digest: str = ""
 
 
+_D: Final = DEVICES.c
+_H: Final = HEARTBEATS.c
+_LAST: Final = func.coalesce(_H.last_report, 0).label("last_report")
+_ROWS: Final = select(DEVICES, _LAST).outerjoin_from(DEVICES, HEARTBEATS, _H.device == _D.device)
+_SILENT: Final = select(
+    _H.device, _H.last_report, *(column for column in _D if column.name != "device")
+).join_from(HEARTBEATS, DEVICES, _H.device == _D.device)
+_LISTS: Final = ("units", "assigned_units", "not_covered")
+_PLAIN: Final = tuple(name for name in DeviceRow.__struct_fields__ if name not in {*_LISTS, "silent"})
+
+
+def _row(row: Any, since: int) -> DeviceRow:  # noqa: ANN401 -- columns come with the query
+    lists: dict[str, Any] = {name: texts(text) for name, text in columns(row, *_LISTS).items()}
+    return DeviceRow(**columns(row, *_PLAIN), **lists, silent=row.last_report < since)
+
+
 def devices(
     c: Connection,
     where: DeviceFilter,
@@ -104,24 +122,126 @@ def devices(
     limit: int = DEFAULT_LIMIT,
 ) -> Page[DeviceRow]:
     """List devices by hostname; silent ones by their last report, the last to fall silent first."""
-    raise NotImplementedError
+    checked(where.ring, where.unit, where.hostname, where.digest)
+    since = now - silent_after
+    checks = _checks(where)
+    candidates = _candidates(where)
+    if where.state == "silent":
+        if where.hostname:
+            checks["hostname"] = lambda columns: and_(*prefix(columns.hostname, where.hostname))
+        silent = _H.last_report < since
+        candidates.append(Candidates(column=_H.device, ids=select(_H.device).where(silent)))
+        index = [silent]
+        listing = Listing(
+            kind="devices.silent",
+            rows=_SILENT,
+            key=(_H.last_report, _H.device),
+            types=(int, str),
+            make=lambda row: _row(row, since),
+            descending=True,
+        )
+    else:
+        if where.state == "reporting":
+            checks["heard"] = lambda columns: columns.last_report >= since
+        # An index has each of these in the order of the list; likely the rarest first.
+        walked = next((name for name in ("state", "digest", "ring") if name in checks), "")
+        index = prefix(_D.hostname, where.hostname)
+        if walked:
+            index.insert(0, checks.pop(walked)(_D))
+        listing = Listing(
+            kind="devices",
+            rows=_ROWS,
+            key=(_D.hostname, _D.device),
+            types=(str, str),
+            make=lambda row: _row(row, since),
+        )
+    return read(
+        c,
+        listing,
+        cursor=cursor,
+        limit=limit,
+        index=index,
+        checks=tuple(checks.values()),
+        candidates=candidates,
+    )
+
+
+def _checks(where: DeviceFilter) -> dict[str, Check]:
+    found: dict[str, Check] = {}
+    if where.state in {"partly", "limited"}:
+        found["state"] = lambda columns: columns[where.state]
+    if where.digest:
+        found["digest"] = lambda columns: columns.digest == where.digest
+    if where.ring:
+        found["ring"] = lambda columns: columns.ring == where.ring
+    if where.unit:
+        found["unit"] = lambda columns: in_unit(columns.device, where.unit)
+    return found
+
+
+def in_unit(device: ColumnElement[str], unit: str) -> ColumnElement[bool]:
+    """Give the condition that a device says it is in `unit`."""
+    one = DEVICE_UNITS.c
+    return select(1).where(one.unit == unit, one.device == device).exists()
+
+
+def _candidates(where: DeviceFilter) -> list[Candidates]:
+    known = select(_D.device)
+    found = []
+    if where.unit:
+        found.append(select(DEVICE_UNITS.c.device).where(DEVICE_UNITS.c.unit == where.unit))
+    if where.state in {"partly", "limited"}:
+        found.append(known.where(_D[where.state]))
+    if where.digest:
+        found.append(known.where(_D.digest == where.digest))
+    if where.ring:
+        found.append(known.where(_D.ring == where.ring))
+    if where.hostname:
+        found.append(known.where(*prefix(_D.hostname, where.hostname)))
+    column = _H.device if where.state == "silent" else _D.device
+    return [Candidates(column=column, ids=ids) for ids in found]
 
 
 def device(c: Connection, device: str, *, now: int, silent_after: int) -> DeviceRow | None:
     """Give one device, None if it is not known."""
-    raise NotImplementedError
+    checked(device)
+    row = c.execute(_ROWS.where(_D.device == device)).first()
+    return None if row is None else _row(row, now - silent_after)
+
+
+_S: Final = SKIPPED.c
+_SKIPPED: Final = ("username", "harness", "file", "reason", "server", "errno", "line")
 
 
 def skipped(c: Connection, device: str) -> tuple[SkippedRow, ...]:
     """Give what a device could not read, in its own order."""
-    raise NotImplementedError
+    checked(device)
+    rows = c.execute(select(SKIPPED).where(_S.device == device).order_by(_S.nth))
+    return tuple(SkippedRow(**columns(row, *_SKIPPED), column=row.column_) for row in rows)
 
 
 def approved(c: Connection, device: str) -> tuple[ApprovedRow, ...]:
     """Give which entries approve what on a device."""
-    raise NotImplementedError
+    checked(device)
+    one = APPROVED.c
+    rows = c.execute(
+        select(APPROVED).where(one.device == device).order_by(one.harness, one.username, one.entry)
+    )
+    return tuple(ApprovedRow(**columns(row, *ApprovedRow.__struct_fields__)) for row in rows)
+
+
+_E: Final = ENROLLMENTS.c
+_PENDING: Final = Listing(
+    kind="pending",
+    rows=select(ENROLLMENTS, func.coalesce(_D.hostname, "").label("known_hostname")).outerjoin_from(
+        ENROLLMENTS, DEVICES, _D.device == _E.device
+    ),
+    key=(_E.device,),
+    types=(str,),
+    make=lambda row: PendingRow(**columns(row, *PendingRow.__struct_fields__)),
+)
 
 
 def pending(c: Connection, *, cursor: str = "", limit: int = DEFAULT_LIMIT) -> Page[PendingRow]:
     """List devices that wait for an operator, by device."""
-    raise NotImplementedError
+    return read(c, _PENDING, cursor=cursor, limit=limit, index=[_E.state == "waiting"])

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings, grouped by what they are about, one by one, and counted over the fleet."""
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
-from sqlalchemy import Connection
+from sqlalchemy import Connection, and_, func, select
 
-from halod.console.store.paging import DEFAULT_LIMIT, Page
-from halod.console.store.read.rows import Row, Time
+from halod.console.store.dims import key as dim_key
+from halod.console.store.paging import DEFAULT_LIMIT, Page, checked
+from halod.console.store.read.devices import in_unit
+from halod.console.store.read.rows import Row, Time, columns
+from halod.console.store.read.walk import FEW, Candidates, Check, Listing, prefix, read
+from halod.console.store.schema import DEVICE_UNITS, DEVICES, FINDINGS, GROUP_COUNTS, TALLIES, THINGS
 
 Order = Literal["devices", "last-seen"]
 
@@ -95,25 +99,141 @@ class Tally(Row, frozen=True, kw_only=True):
 Dim = Literal["kind", "harness", "ring", "unit", "definition", "server", "reason", "approved", "digest"]
 
 
+_T: Final = THINGS.c
+_G: Final = GROUP_COUNTS.c
+_GROUPS: Final = select(
+    _G.thing.label("id"),
+    *(_G.kind, _G.findings, _G.devices, _G.last_seen),
+    *(_T.server, _T.what, _T.transport, _T.fix, _T.first_seen),
+).join_from(GROUP_COUNTS, THINGS, _T.id == _G.thing)
+
+
+def _group(row: object) -> GroupRow:
+    return GroupRow(**columns(row, *GroupRow.__struct_fields__))
+
+
+_GROUP_LISTS: Final = {
+    order: Listing(
+        kind=f"groups.{order}",
+        rows=_GROUPS,
+        key=(column, _G.thing.label("id")),
+        types=(int, int),
+        make=_group,
+        descending=True,
+    )
+    for order, column in (("devices", _G.devices), ("last-seen", _G.last_seen))
+}
+
+
 def groups(
     c: Connection, where: GroupFilter, *, cursor: str = "", limit: int = DEFAULT_LIMIT
 ) -> Page[GroupRow]:
     """List groups of findings, most devices (or last seen) first."""
-    raise NotImplementedError
+    checked(where.kind, where.harness, where.ring, where.unit, where.server, where.what)
+    dim, value = dim_key(harness=where.harness, ring=where.ring, unit=where.unit)
+    index = [_G.dim == dim, _G.value == value]
+    if where.kind:
+        index.append(_G.kind == where.kind)
+    checks: list[Check] = []
+    candidates = []
+    if where.what:
+        checks.append(lambda columns: columns.what == where.what)
+        candidates.append(Candidates(column=_G.thing, ids=select(_T.id).where(_T.what == where.what)))
+    if where.server:
+        checks.append(lambda columns: and_(*prefix(columns.server, where.server)))
+        ids = select(_T.id).where(*prefix(_T.server, where.server))
+        candidates.append(Candidates(column=_G.thing, ids=ids))
+    listing = _GROUP_LISTS[where.order]
+    return read(c, listing, cursor=cursor, limit=limit, index=index, checks=checks, candidates=candidates)
 
 
 def group(c: Connection, thing: int) -> GroupRow | None:
     """Give one group counted over the fleet, None if there is none."""
-    raise NotImplementedError
+    row = c.execute(_GROUPS.where(_G.dim == "", _G.value == "", _G.thing == thing)).first()
+    return None if row is None else _group(row)
+
+
+_F: Final = FINDINGS.c
+_FINDINGS: Final = Listing(
+    kind="findings",
+    rows=select(FINDINGS),
+    key=(_F.id,),
+    types=(int,),
+    make=lambda row: FindingRow(**columns(row, *FindingRow.__struct_fields__)),
+    descending=True,
+    show=lambda found: select(found, func.coalesce(DEVICES.c.hostname, "").label("hostname")).outerjoin_from(
+        found, DEVICES, DEVICES.c.device == found.c.device
+    ),
+)
+_IN_ORDER: Final = ("thing", "sha256", "server", "harness", "ring", "kind")
+"""What an index has in the order of the list, likely the rarest first."""
 
 
 def findings(
     c: Connection, where: FindingFilter, *, cursor: str = "", limit: int = DEFAULT_LIMIT
 ) -> Page[FindingRow]:
     """List findings, newest first."""
-    raise NotImplementedError
+    given = {name: value for name, value in msgspec.structs.asdict(where).items() if value}
+    checked(*(value for value in given.values() if isinstance(value, str)))
+    if not _any(c, where):
+        return Page(())
+    unit = given.pop("unit", "")
+    walked = next((name for name in _IN_ORDER if name in given), "")
+    checks: list[Check] = [_equal(name, value) for name, value in given.items() if name != walked]
+    candidates = [_having(name, value) for name, value in given.items()]
+    if unit:
+        checks.append(lambda columns: in_unit(columns.device, unit))
+        candidates.append(_in_unit(unit))
+    return read(
+        c,
+        _FINDINGS,
+        cursor=cursor,
+        limit=limit,
+        index=[_F[walked] == given[walked]] if walked else (),
+        checks=checks,
+        candidates=candidates,
+    )
+
+
+def _any(c: Connection, where: FindingFilter) -> bool:
+    """Tell whether the counts know of a finding at this harness, ring, unit and kind: a walk for none is long."""
+    dim, value = dim_key(harness=where.harness, ring=where.ring, unit=where.unit)
+    counted = select(1).where(_G.dim == dim, _G.value == value)
+    if where.kind:
+        counted = counted.where(_G.kind == where.kind)
+    if where.thing:
+        counted = counted.where(_G.thing == where.thing)
+    return bool(c.scalar(select(counted.exists())))
+
+
+def _equal(name: str, value: str | int) -> Check:
+    return lambda columns: columns[name] == value
+
+
+def _having(name: str, value: str | int) -> Candidates:
+    return Candidates(column=_F.id, ids=select(_F.id).where(_F[name] == value))
+
+
+def _in_unit(unit: str) -> Candidates:
+    one = DEVICE_UNITS.c
+    devices = select(one.device).where(one.unit == unit).limit(FEW + 1).subquery()
+    return Candidates(
+        column=_F.id, ids=select(_F.id).join_from(devices, FINDINGS, _F.device == devices.c.device)
+    )
+
+
+_TALLY: Final = TALLIES.c
+_TALLIES: Final = Listing(
+    kind="",
+    rows=select(TALLIES),
+    key=(_TALLY.devices, _TALLY.value, _TALLY.kind),
+    types=(int, str, str),
+    make=lambda row: Tally(**columns(row, *Tally.__struct_fields__)),
+    descending=True,
+)
 
 
 def prevalence(c: Connection, dim: Dim, *, cursor: str = "", limit: int = DEFAULT_LIMIT) -> Page[Tally]:
     """List the values of `dim`, most devices first."""
-    raise NotImplementedError
+    listing = msgspec.structs.replace(_TALLIES, kind=f"prevalence.{dim}")
+    return read(c, listing, cursor=cursor, limit=limit, index=[_TALLY.dim == dim])

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fleet at a glance."""
 
-from sqlalchemy import Connection
+from typing import Final
 
-from halod.console.store.read.findings import Tally
-from halod.console.store.read.rows import Row
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from halod.console.store.paging import MOST
+from halod.console.store.read.findings import Tally, prevalence
+from halod.console.store.read.rows import Row, columns
+from halod.console.store.schema import DAYS, DEVICES, ENROLLMENTS, HEARTBEATS, POLICIES
 
 
 class Overview(Row, frozen=True, kw_only=True):
@@ -34,11 +38,61 @@ class Day(Row, frozen=True, kw_only=True):
     resolved: int
 
 
+_DAY: Final = DAYS.c
+_MOST_KINDS: Final = 20
+"""There are three; a device of a later version may name others, and so may a lying one."""
+
+
 def overview(c: Connection, *, now: int, silent_after: int) -> Overview:
     """Count."""
-    raise NotImplementedError
+    device, heard = DEVICES.c, HEARTBEATS.c
+
+    def count(*conditions: ColumnElement[bool]) -> int:
+        return c.scalar(select(func.count()).select_from(DEVICES).where(*conditions)) or 0
+
+    every = count()
+    reporting = (
+        c.scalar(select(func.count()).select_from(HEARTBEATS).where(heard.last_report >= now - silent_after))
+        or 0
+    )
+    waiting = select(func.count()).select_from(ENROLLMENTS).where(ENROLLMENTS.c.state == "waiting")
+    digest = select(POLICIES.c.digest).order_by(POLICIES.c.id.desc()).limit(1)
+    kinds = prevalence(c, "kind", limit=_MOST_KINDS).rows
+    return Overview(
+        devices=every,
+        reporting=reporting,
+        silent=every - reporting,
+        partly=count(device.partly),
+        limited=count(device.limited),
+        findings=sum(one.findings for one in kinds),
+        by_kind=kinds,
+        by_harness=prevalence(c, "harness", limit=MOST).rows,
+        waiting=c.scalar(waiting) or 0,
+        policy_digest=c.scalar(digest) or "",
+    )
 
 
 def trend(c: Connection, *, today: int, days: int = 30) -> tuple[Day, ...]:
-    """Give the last `days` days up to `today`, oldest first, without gaps: a quiet day repeats what was open."""
-    raise NotImplementedError
+    """Give the last `days` days up to `today`, oldest first, without gaps: a quiet day repeats what was open.
+
+    A row for each day and kind; kinds are those that have findings now or had any in that time, at most 20.
+    """
+    first = today - days + 1
+    rows = c.execute(select(DAYS).where(_DAY.day >= first, _DAY.day <= today)).all()
+    found = {(row.day, row.kind): row for row in rows}
+    kinds = {one.kind or one.value for one in prevalence(c, "kind", limit=_MOST_KINDS).rows}
+    kinds |= {row.kind for row in rows}
+    result = []
+    for kind in sorted(kinds)[:_MOST_KINDS]:
+        open_ = c.scalar(
+            select(_DAY.open).where(_DAY.kind == kind, _DAY.day < first).order_by(_DAY.day.desc()).limit(1)
+        )
+        still = open_ or 0
+        for day in range(first, today + 1):
+            row = found.get((day, kind))
+            if row is None:
+                result.append(Day(day=day, kind=kind, open=still, opened=0, changed=0, resolved=0))
+            else:
+                still = row.open
+                result.append(Day(**columns(row, *Day.__struct_fields__)))
+    return tuple(sorted(result, key=lambda one: (one.day, one.kind)))

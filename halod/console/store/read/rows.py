@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the rows have in common: how a time is written in a document, and the base of all of them."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -13,3 +13,14 @@ Time = Annotated[int, msgspec.Meta(extra={"time": True}, extra_json_schema=_DATE
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A row of a list. Attribute names are ours, names in JSON are camelCase."""
+
+
+def texts(stored: str) -> tuple[str, ...]:
+    """Give a stored JSON list of texts; () for ""."""
+    return msgspec.json.decode(stored, type=tuple[str, ...]) if stored else ()
+
+
+def columns(row: Any, *names: str) -> dict[str, Any]:  # noqa: ANN401 -- what a query's columns hold
+    """Give these columns of a row as keywords."""
+    found = row._mapping  # noqa: SLF001 -- SQLAlchemy's own, documented name
+    return {name: found[name] for name in names}
