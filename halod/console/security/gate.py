@@ -16,8 +16,6 @@ from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
-from sqlalchemy.exc import InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -29,6 +27,7 @@ from halod.console.problem import Problem
 from halod.console.security import csrf, sessions
 from halod.console.security.refusals import Refusals
 from halod.console.security.site import Site
+from halod.console.store.engine import unavailable
 
 ErrorPage = Callable[[Call, Problem], Response]
 FindToken = Callable[[Console, str], Actor | None]
@@ -87,9 +86,10 @@ class Gate:
     async def _take(self, route: Route, request: Request) -> Response:
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(THREADS)
+        if self._waiting >= WAITING:
+            busy = Problem(503, "the console is busy", headers={"Retry-After": "5"})
+            return self._tell(route, self._call(request, _NOBODY, b""), busy)
         try:
-            if self._waiting >= WAITING:
-                raise Problem(503, "the console is busy", headers={"Retry-After": "5"})
             body = await _read(request, route.body)
         except Problem as problem:
             return self._tell(route, self._call(request, _NOBODY, b""), problem)
@@ -108,10 +108,10 @@ class Gate:
             return route.endpoint(call)
         except Problem as problem:
             return self._tell(route, call, problem)
-        except (OperationalError, InterfaceError, PoolTimeout):
-            _log.exception("the database did not answer", route=route.path)
-            return self._tell(route, call, Problem(503, "the database does not answer just now"))
-        except Exception:  # noqa: BLE001 - whatever it is, the caller gets an answer and the log a line
+        except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets an answer and the log a line
+            if unavailable(error):
+                _log.exception("the database did not answer", route=route.path)
+                return self._tell(route, call, Problem(503, "the database does not answer just now"))
             _log.exception("a fault inside the console", route=route.path)
             return self._tell(route, call, Problem(500))
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Headers of every answer. A page may do nothing but show itself, load our own files and send our own forms. Pure.
 
+A Content-Security-Policy of an endpoint stands beside ours: browsers hold a page to both, so it can only be stricter.
+
 `Referrer-Policy: no-referrer` makes browsers send `Origin: null` with our own forms; `csrf` then goes by
 `Sec-Fetch-Site`.
 """
@@ -42,7 +44,7 @@ Headers = list[tuple[bytes, bytes]]
 def secured(headers: Headers, *, https: bool) -> Headers:
     """Give an answer's headers with ours. Unless the endpoint says how it may be kept, nobody keeps it."""
     ours = [*_ALWAYS, _HSTS] if https else list(_ALWAYS)
-    fixed = {name for name, _ in ours}
+    fixed = {name for name, _ in ours} - {b"content-security-policy"}
     kept = [(name, value) for name, value in headers if name.lower() not in fixed]
     if not any(name.lower() == b"cache-control" for name, _ in kept):
         kept.append(_NO_STORE)

@@ -56,9 +56,9 @@ def prune(connection: Connection, *, now: int) -> int:
 
 
 def local_path(text: str) -> str:
-    """Give a path within this console to go to after signing in; "/" for everything that is none.
+    r"""Give a path within this console to go to after signing in; "/" for everything that is none.
 
-    Browsers read `//x`, `/\\x` and control characters in ways that lead elsewhere, so none of these passes.
+    Browsers read `//x`, `/\x` and control characters in ways that lead elsewhere, so none of these passes.
     """
     plain = text.isascii() and text.isprintable() and len(text) <= 1024 and "\\" not in text
     return (
@@ -131,7 +131,7 @@ class _Login:
             if session is None:
                 raise Problem(401)
             ended = sessions.end_everywhere(connection, session)
-            _record(call, connection, "logout.everywhere", sessions=ended)
+            _record(call, connection, "logout.everywhere", ended)
         return _signed_out(call)
 
     def _show(self, call: Call, status: int = 200, **context: object) -> Response:
@@ -189,7 +189,7 @@ def _signed_out(call: Call) -> Response:
     return response
 
 
-def _record(call: Call, connection: Connection, action: str, **detail: int) -> None:
+def _record(call: Call, connection: Connection, action: str, sessions_ended: int = 1) -> None:
     audit.record(
         connection,
         time=call.console.clock.now(),
@@ -197,7 +197,7 @@ def _record(call: Call, connection: Connection, action: str, **detail: int) -> N
         actor_kind=call.actor.kind,
         action=action,
         address=call.address,
-        **detail,
+        sessions=sessions_ended,
     )
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from halod.console.settings import Settings
+from halod.console.settings import Settings, is_loopback, split_listen
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _FORWARDED_LIMIT: Final = 20
@@ -77,23 +77,6 @@ def site(settings: Settings) -> Site:
     if is_loopback(host):
         names += [f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"]
     return Site(scheme=scheme, hosts=frozenset(_with_ports(names, scheme)), proxies=proxies)
-
-
-def split_listen(listen: str) -> tuple[str, int]:
-    """Give host and port of `127.0.0.1:8640` or `[::1]:8640`. Raises ValueError when it is neither."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isascii() or not port.isdecimal() or int(port) > 65535:
-        raise ValueError("no port")
-    bracketed = host.startswith("[") and host.endswith("]")
-    if (":" in host) != bracketed:
-        raise ValueError("an IPv6 address stands in brackets")
-    bare = host[1:-1] if bracketed else host
-    return str(ipaddress.ip_address("127.0.0.1" if bare == "localhost" else bare)), int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address to listen on is reached from this machine only."""
-    return ipaddress.ip_address(host).is_loopback
 
 
 def _with_ports(names: Iterable[str], scheme: str) -> Iterable[str]:

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words of messages about what was mistyped. Pure."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Give `; did you mean "x"?` when a known word is near, else nothing."""
+    folded = word[:64].casefold().replace("-", "_")
+    names = {name.casefold().replace("-", "_"): name for name in known}
+    near = get_close_matches(folded, list(names), n=1, cutoff=0.65)
+    return f'; did you mean "{names[near[0]]}"?' if near else ""
