@@ -21,15 +21,13 @@ import threading
 from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, TextIO
 
 import msgspec
 import structlog
 
 from halod.status import clean
 
-Level = Literal["debug", "info", "warning", "error"]
-Format = Literal["auto", "json", "plain"]
 Event = MutableMapping[str, Any]
 
 TEXT_LIMIT: Final = 300
@@ -99,8 +97,8 @@ def get(part: str) -> Log:
 
 
 def configure(
-    level: Level = "info",
-    form: Format = "auto",
+    level: str = "info",
+    form: str = "auto",
     *,
     stream: TextIO | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -108,8 +106,8 @@ def configure(
     """Set up logging of this process, once, before the first line.
 
     Args:
-        level: the least level that is written.
-        form: `auto` is `plain` on a terminal that is not a journal, else `json`.
+        level: the least level that is written: debug, info, warning, error.
+        form: plain, json, or auto: `plain` on a terminal that is not a journal, else `json`.
         stream: where lines go; None: stderr.
         now: the clock of the lines.
     """

@@ -4,7 +4,7 @@
 A client that sends slowly or without end costs one connection for a bounded time and bounded memory:
 
 * the head of a request has to be there within HEAD_SECONDS and in HEAD_BYTES and HEAD_FIELDS;
-* bodies are bounded by the gate (`gate.BODY_SECONDS`, the route's limit);
+* bodies are bounded by the gate (the route's limit, `front.BODY_SECONDS`);
 * CONNECTIONS at the same time; one that waits for a next request is closed after KEEP_ALIVE seconds.
 """
 

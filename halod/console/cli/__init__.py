@@ -77,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
-    from halod.console.cli.refusal import nearest
+    from halod.console.settings.words import nearest
 
     parser = Parser(
         prog="halo-server",
@@ -108,5 +108,6 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"halo-server: error: {clean(text, 1000)}\n")
+    lines = [clean(line, 1000) for line in text.splitlines()]
+    sys.stderr.write("\n".join([f"halo-server: error: {lines[0]}", *lines[1:]]) + "\n")
     sys.stderr.flush()

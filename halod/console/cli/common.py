@@ -2,7 +2,8 @@
 """What every command of `halo-server` asks first: the settings, and which database.
 
 The database, the first of these that is given: `--database-url`, `--database-url-file`, `--data-dir`, the variable
-HALO_DATABASE_URL, `database_url` of the settings, and then SQLite in the account's own state directory.
+HALO_DATABASE_URL, `database_url_file` and `database_url` of the settings, and then SQLite in the account's own state
+directory.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from typing import Final
 import msgspec
 
 from halod.console.settings import Settings
+from halod.console.settings.secret import private_line
 from halod.console.store.engine import Store
 from halod.console.store.migrate import require_current
 from halod.errors import EnvironmentFault, UsageError
@@ -68,7 +70,11 @@ def _database(args: argparse.Namespace, settings: Settings) -> str:
         return private_line(args.database_url_file, "the file of --database-url-file")
     if args.data_dir:
         return sqlite_in(args.data_dir)
-    return os.environ.get(VARIABLE, "") or settings.database_url or sqlite_in(_own_dir())
+    if os.environ.get(VARIABLE):
+        return os.environ[VARIABLE]
+    if settings.database_url_file:
+        return private_line(settings.database_url_file, "database_url_file")
+    return settings.database_url or sqlite_in(_own_dir())
 
 
 def sqlite_in(directory: str) -> str:
@@ -90,29 +96,6 @@ def sqlite_in(directory: str) -> str:
     if found.st_mode & 0o077:
         os.chmod(path, 0o700)
     return f"sqlite:///{os.path.join(path, DATABASE)}"
-
-
-def private_line(path: str, what: str) -> str:
-    """Read the one line of a file with a secret: this account's or root's, and nobody else may read it.
-
-    Raises:
-        UsageError: it cannot be read, holds none, or others may read it.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-        with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise UsageError(f"{what}, {path}, is no regular file")
-            data = file.read(4097)
-    except OSError as error:
-        raise UsageError(f"{what}, {path}, cannot be read: {os.strerror(error.errno or 0)}") from None
-    if found.st_mode & 0o007:
-        raise UsageError(f"{what}, {path}, can be read by every account", advice=f"chmod 600 {path}")
-    text = data.decode("utf-8", "replace").strip()
-    if not text or len(data) > 4096 or not text.isprintable():
-        raise UsageError(f"{what}, {path}, has to hold one line of at most 4096 bytes")
-    return text
 
 
 def _own_dir() -> str:

@@ -16,6 +16,7 @@ from halod.console.metrics import Metrics
 from halod.console.security import login
 from halod.console.security.site import site
 from halod.console.settings import Settings, check_listen, split_listen
+from halod.console.settings.kinds import FORMATS, LEVELS
 from halod.console.store.engine import Store
 from halod.console.store.migrate import require_current, upgrade
 
@@ -43,8 +44,8 @@ def add(subparsers: Any) -> None:  # noqa: ANN401 - argparse gives the type no n
     parser.add_argument(
         "--migrate", action="store_true", help="bring a PostgreSQL database to this release first"
     )
-    parser.add_argument("--log-format", choices=("auto", "json", "plain"), default="auto")
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    parser.add_argument("--log-format", choices=FORMATS)
+    parser.add_argument("--log-level", choices=LEVELS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.listen:
         settings = msgspec.structs.replace(settings, listen=args.listen)
     check_listen(settings)
-    logs.configure(args.log_level, args.log_format)
+    logs.configure(args.log_level or settings.log_level, args.log_format or settings.log_format)
     if settings.tls_cert:
         server.tls_context(settings)
     store = Store.open(settings.database_url)

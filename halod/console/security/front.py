@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands before routing: the Host header, the client's address, headers of every answer, one log line.
+"""What stands before routing: the Host header, the client's address, headers of every answer, the time for a body,
+one log line.
 
 The application inside finds the client's address in `scope["client"]` and leaves the route's path in
 `scope["halo.route"]`. A query never reaches a log.
 """
 
+import asyncio
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -19,8 +21,33 @@ from halod.console.security.site import Site
 ANY_HOST: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """Asked by orchestrators under whatever address they have for a replica; they show nothing to a rebound page that
 has no token."""
+BODY_SECONDS: Final = 30
+"""Within which a request's body has to be there."""
 _QUIET: Final = (*ANY_HOST, "/static", "/api/v1/fleet/report")
 _log = logs.get("http")
+
+
+class _Deadline:
+    """Receives a body; one that is not there in time looks to the application like a client that went away."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._end = asyncio.get_running_loop().time() + BODY_SECONDS
+        self._whole = False
+        self.passed = False
+
+    async def __call__(self) -> Message:
+        """Give the next piece."""
+        if self._whole:  # what comes now is that the client has gone: for as long as the answer takes
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._end):
+                message = await self._receive()
+        except TimeoutError:
+            self.passed = True
+            return {"type": "http.disconnect"}
+        self._whole = not message.get("more_body", False)
+        return message
 
 
 class Front:
@@ -54,13 +81,17 @@ class Front:
                 message["headers"] = secured(list(message.get("headers", ())), https=self._site.https)
             await send(message)
 
+        inside = _Deadline(receive)
         try:
             hosts = headers.getlist("host")
             if scope["path"] not in ANY_HOST and not (len(hosts) == 1 and self._site.allows(hosts[0])):
                 problem = Problem(421, "this console does not go by that name; see public_url and hosts")
                 await problem.response()(scope, receive, answer)
             else:
-                await self._inner(scope, receive, answer)
+                await self._inner(scope, inside, answer)
+            if inside.passed and not status:
+                slow = Problem(408, "the request took too long", headers={"Connection": "close"})
+                await slow.response()(scope, receive, answer)
         except Exception:  # noqa: BLE001 - a fault costs one answer, never the server
             _log.exception("a fault inside the console", route=scope.get("halo.route", "-"))
             if not status:
@@ -69,7 +100,9 @@ class Front:
 
     def _note(self, scope: Scope, status: int, address: str, seconds: float) -> None:
         route = scope.get("halo.route", "-")
-        self._console.metrics.add("halo_http_requests_total", route=route, status=str(status))
+        metrics = self._console.metrics
+        metrics.add("halo_requests_total", route=route, status=str(status))
+        metrics.observe("halo_request_seconds", seconds, route=route)
         say = _log.debug if route.startswith(_QUIET) and status < 500 else _log.info
         values = {"status": status, "ms": round(seconds * 1000), "address": address}
         say("request", method=scope["method"] if route != "-" else "-", route=route, **values)

@@ -9,7 +9,6 @@ Invariants:
 4. An error is a `Problem`, or a 500 that says nothing but that it is one.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import quote
@@ -32,8 +31,6 @@ from halod.console.store.engine import unavailable
 ErrorPage = Callable[[Call, Problem], Response]
 FindToken = Callable[[Console, str], Actor | None]
 
-BODY_SECONDS: Final = 30
-"""Within which a body has to be there."""
 THREADS: Final = 16
 """Calls that run at the same time; each holds a connection to the database at most."""
 WAITING: Final = 256
@@ -193,7 +190,7 @@ def _to_login(request: Request) -> Response:
 
 
 async def _read(request: Request, most: int) -> bytes:
-    """Read a body of at most `most` bytes. Raises Problem 400, 408, 413."""
+    """Read a body of at most `most` bytes. Raises Problem 400 or 413."""
     length = request.headers.get("content-length", "0")
     if not length.isascii() or not length.isdecimal():
         raise Problem(400, "Content-Length is no number")
@@ -201,12 +198,8 @@ async def _read(request: Request, most: int) -> bytes:
     if int(length) > most:
         raise Problem(413, f"a body of at most {most} bytes is taken here", headers=close)
     body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > most:
-                    raise Problem(413, f"a body of at most {most} bytes is taken here", headers=close)
-    except TimeoutError:
-        raise Problem(408, "the request took too long", headers=close) from None
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise Problem(413, f"a body of at most {most} bytes is taken here", headers=close)
     return bytes(body)

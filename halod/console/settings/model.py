@@ -61,6 +61,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     database_url: str
     """SQLAlchemy's: `sqlite:////var/lib/halo-server/console.db`, `postgresql+psycopg://…`."""
+    database_url_file: str = ""
     listen: str = "127.0.0.1:8640"
     public_url: str = ""
     """How browsers reach the console, without a path; needed for OIDC and behind a proxy."""
@@ -69,7 +70,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tls_cert: str = ""
     tls_key: str = ""
     proxies: tuple[str, ...] = ()
-    """Addresses or networks of declared proxies: their X-Forwarded-For and -Proto are believed, nobody else's."""
+    """Addresses or networks of declared proxies: their X-Forwarded-For is believed, nobody else's."""
     device_token_days: int = 365
     session_idle: int = 8 * 3600
     session_absolute: int = 24 * 3600
@@ -77,6 +78,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     policy_keys: tuple[str, ...] = ()
     """Public keys (as `halo keygen` prints them) that a published policy must be signed with."""
     policy_org: str = ""
+    log_level: str = "info"
+    log_format: str = "auto"
     oidc: Oidc | None = None
     webhooks: tuple[Hook, ...] = ()
     retention: Retention = Retention()
