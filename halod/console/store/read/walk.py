@@ -21,6 +21,8 @@ Check = Callable[[Any], ColumnElement[bool]]
 
 FEW: Final = 2_000
 """So many rows are fetched and sorted for one page."""
+FIRST_LOOK: Final = 600
+"""So many rows are walked first: mostly they fill the page already."""
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -84,12 +86,12 @@ def read(
                 rows = listing.rows.where(chosen, *behind, *(check(columns) for check in checks))
                 return _page(c, listing, rows, (), limit)[0]
     rows = listing.rows.where(*behind)
+    found, short = _page(c, listing, rows, checks, limit, FIRST_LOOK)
+    if not (checks and short):
+        return found
     found, short = _page(c, listing, rows, checks, limit)
-    if checks and short:
-        last = _last_looked_at(c, listing, rows)
-        if last is not None:
-            return Page(found.rows, encode_cursor(listing.kind, *last))
-    return found
+    last = _last_looked_at(c, listing, rows) if short else None
+    return found if last is None else Page(found.rows, encode_cursor(listing.kind, *last))
 
 
 def _behind(listing: Listing[Any], cursor: str) -> list[ColumnElement[bool]]:
@@ -110,10 +112,15 @@ def _ordered(listing: Listing[Any], rows: Select[Any]) -> Select[Any]:
 
 
 def _page(
-    c: Connection, listing: Listing[T], rows: Select[Any], checks: Sequence[Check], limit: int
+    c: Connection,
+    listing: Listing[T],
+    rows: Select[Any],
+    checks: Sequence[Check],
+    limit: int,
+    most: int = LOOKED_AT,
 ) -> tuple[Page[T], bool]:
     """Give the page, and whether rows ran out before it was full."""
-    inner = _ordered(listing, rows).limit(LOOKED_AT if checks else limit + 1).subquery("found")
+    inner = _ordered(listing, rows).limit(most if checks else limit + 1).subquery("found")
     shown = listing.show(inner).where(*(check(inner.c) for check in checks))
     found = c.execute(shown.order_by(*_order(listing, inner.c)).limit(limit + 1)).all()
     full = len(found) > limit
