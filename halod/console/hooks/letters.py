@@ -82,7 +82,7 @@ def retry(c: Connection, *, by: By, now: int, seq: int = 0, hook: str = "") -> i
     again = c.execute(
         update(DELIVERIES).where(*which).values(state="due", tries=0, next_try=now, last_error="")
     ).rowcount
-    _record(c, "webhook.retry", by, now, seq, hook, again)
+    _record(c, "webhook.retry", hook or f"delivery {seq}", again, by=by, now=now)
     return again
 
 
@@ -90,7 +90,7 @@ def discard(c: Connection, *, by: By, now: int, seq: int = 0, hook: str = "") ->
     """Drop a dead delivery, or with `hook` all dead ones of a hook; gives how many."""
     dropped = c.execute(delete(DELIVERIES).where(*_dead(seq, hook))).rowcount
     if dropped:
-        _record(c, "webhook.discard", by, now, seq, hook, dropped)
+        _record(c, "webhook.discard", hook or f"delivery {seq}", dropped, by=by, now=now)
     return dropped
 
 
@@ -100,7 +100,7 @@ def _dead(seq: int, hook: str) -> list[ColumnElement[bool]]:
     return [_D.state == "dead", _D.seq == seq if seq else _D.hook == hook]
 
 
-def _record(c: Connection, action: str, by: By, now: int, seq: int, hook: str, count: int) -> None:
+def _record(c: Connection, action: str, target: str, count: int, *, by: By, now: int) -> None:
     audit.record(
         c,
         time=now,
@@ -108,6 +108,6 @@ def _record(c: Connection, action: str, by: By, now: int, seq: int, hook: str, c
         actor_kind=by.actor_kind,
         address=by.address,
         action=action,
-        target=hook or f"delivery {seq}",
+        target=target,
         deliveries=count,
     )
