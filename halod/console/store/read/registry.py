@@ -89,6 +89,16 @@ def usage(
     return Page(rows, encode_cursor("usage", shown[-1]) if len(names) > limit else "")
 
 
+def entry(c: Connection, policy: Policy | None, name: str) -> EntryRow | None:
+    """Give one entry and its use, None if the policy does not have it and nobody uses it."""
+    checked(name)
+    ours = {one.id: one for one in policy.entries}.get(name) if policy is not None else None
+    used = _tallies(c, "approved", "", [name]).get(name, (0, 0))
+    if ours is None and used[0] <= 0:
+        return None
+    return _entry(name, ours, used, _tallies(c, "server", "version-drift", [name]).get(name, (0, 0))[0])
+
+
 def _unused(c: Connection, names: list[str], most: int) -> list[str]:
     found: list[str] = []
     for at in range(0, len(names), 1000):
