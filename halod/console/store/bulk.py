@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many rows in one statement, on both engines.
+
+PostgreSQL takes them as arrays (one statement, one plan, one round trip, whatever their number); SQLite, which has
+no round trips, row by row. The order of the rows is kept: locks are taken and numbers given in it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Table,
+    Text,
+    any_,
+    bindparam,
+    column,
+    delete,
+    func,
+    literal,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.types import TypeEngine
+
+Row = Mapping[str, Any]
+Assign = Callable[[Table, Any], dict[str, Any]]
+"""Gives what `ON CONFLICT` sets, from the table and the row that was to be inserted (`excluded`)."""
+CHUNK: Final = 500
+"""Values in one list of a statement of SQLite."""
+
+
+def insert(
+    c: Connection,
+    table: Table,
+    rows: Sequence[Row],
+    *,
+    key: tuple[str, ...] = (),
+    assign: Assign | None = None,
+) -> None:
+    """Insert rows, all with the same columns. With `key`, a row that is there is left, or changed by `assign`."""
+    if not rows:
+        return
+    names = tuple(rows[0])
+    if c.dialect.name == "sqlite":
+        c.execute(_sqlite_insert(table, names, key, assign), rows)
+    else:
+        c.execute(_postgresql_insert(table, names, key, assign), _arrays(names, rows))
+
+
+def update_by(c: Connection, table: Table, name: str, rows: Sequence[Row]) -> None:
+    """Update the rows whose column `name` has the value of each row's `name` to its other values."""
+    if not rows:
+        return
+    names = tuple(rows[0])
+    if c.dialect.name == "sqlite":
+        c.execute(
+            _sqlite_update(table, names, name), [{f"b_{key}": row[key] for key in names} for row in rows]
+        )
+    else:
+        c.execute(_postgresql_update(table, names, name), _arrays(names, rows))
+
+
+def remove(c: Connection, table: Table, rows: Sequence[Row], where: Assign | None = None) -> None:
+    """Delete the rows whose columns have the values of each row; `where` gives further columns and their values."""
+    if not rows:
+        return
+    names = tuple(rows[0])
+    further = [table.c[name] == value for name, value in (where(table, None) if where else {}).items()]
+    if c.dialect.name == "sqlite":
+        match = [table.c[name] == bindparam(f"b_{name}") for name in names]
+        c.execute(
+            delete(table).where(*match, *further), [{f"b_{key}": row[key] for key in names} for row in rows]
+        )
+    else:
+        source = _source(table, names)
+        match = [table.c[name] == source.c[name] for name in names]
+        c.execute(delete(table).where(*match, *further), _arrays(names, rows))
+
+
+def among(c: Connection, which: ColumnElement[Any], values: Iterable[Any]) -> ColumnElement[bool]:
+    """Give the condition that a column is one of `values`: one statement text whatever their number (PostgreSQL)."""
+    found = list(values)
+    if c.dialect.name == "sqlite":
+        return which.in_(found)
+    return which == any_(literal(found, ARRAY(which.type)))
+
+
+def matching(
+    c: Connection, table: Table, names: tuple[str, ...], keys: Sequence[tuple[Any, ...]]
+) -> Iterator[Any]:
+    """Give the rows of `table` whose columns `names` are one of `keys`."""
+    if c.dialect.name == "sqlite":
+        for at in range(0, len(keys), CHUNK):
+            some = keys[at : at + CHUNK]
+            yield from c.execute(select(table).where(tuple_(*(table.c[name] for name in names)).in_(some)))
+    elif keys:
+        source = _source(table, names)
+        match = [table.c[name] == source.c[name] for name in names]
+        rows = [dict(zip(names, key, strict=True)) for key in keys]
+        yield from c.execute(select(table).where(*match), _arrays(names, rows))
+
+
+def _arrays(names: tuple[str, ...], rows: Sequence[Row]) -> dict[str, list[Any]]:
+    return {f"a_{name}": [row[name] for row in rows] for name in names}
+
+
+def _plain(table: Table, name: str) -> TypeEngine[Any]:
+    kind = table.c[name].type
+    return Text() if isinstance(kind, Text) else BigInteger() if isinstance(kind, BigInteger) else kind
+
+
+@lru_cache(maxsize=64)
+def _source(table: Table, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - SQLAlchemy's table of a function
+    arrays = [bindparam(f"a_{name}", type_=ARRAY(_plain(table, name))) for name in names]
+    return func.unnest(*arrays).table_valued(
+        *(column(name, _plain(table, name)) for name in names), name="given"
+    )
+
+
+@lru_cache(maxsize=64)
+def _postgresql_insert(
+    table: Table, names: tuple[str, ...], key: tuple[str, ...], assign: Assign | None
+) -> postgresql.Insert:
+    source = _source(table, names)
+    statement = postgresql.insert(table).from_select(list(names), select(*(source.c[name] for name in names)))
+    if assign is not None:
+        return statement.on_conflict_do_update(index_elements=key, set_=assign(table, statement.excluded))
+    return statement.on_conflict_do_nothing(index_elements=key) if key else statement
+
+
+@lru_cache(maxsize=64)
+def _sqlite_insert(
+    table: Table, names: tuple[str, ...], key: tuple[str, ...], assign: Assign | None
+) -> sqlite.Insert:
+    statement = sqlite.insert(table).values({name: bindparam(name) for name in names})
+    if assign is not None:
+        return statement.on_conflict_do_update(index_elements=key, set_=assign(table, statement.excluded))
+    return statement.on_conflict_do_nothing(index_elements=key) if key else statement
+
+
+@lru_cache(maxsize=64)
+def _postgresql_update(table: Table, names: tuple[str, ...], by: str) -> Any:  # noqa: ANN401 - an Update
+    source = _source(table, names)
+    return (
+        update(table)
+        .values({name: source.c[name] for name in names if name != by})
+        .where(table.c[by] == source.c[by])
+    )
+
+
+@lru_cache(maxsize=64)
+def _sqlite_update(table: Table, names: tuple[str, ...], by: str) -> Any:  # noqa: ANN401 - an Update
+    return (
+        update(table)
+        .values({name: bindparam(f"b_{name}") for name in names if name != by})
+        .where(table.c[by] == bindparam(f"b_{by}"))
+    )

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How one report changes what is known of a device, and how that changes the counts over the fleet. Pure.
+
+Invariant, tested with random histories: a count that was changed by `difference` for every report equals the count
+made anew from what is known of all devices (`counts`).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from halod.console.store import dims
+from halod.console.store.report import Approved, Finding, Report, Skipped
+
+_Key = TypeVar("_Key")
+
+MOST_KNOWN: Final = 4096
+"""Findings that are kept of one device: shortened reports resolve nothing, so what they add up to has an end."""
+MOST_SKIPPED: Final = 1024
+
+Tally = tuple[str, str, str]
+"""dim, value, kind: the key of `tallies`."""
+Group = tuple[str, str, tuple[str, str, str]]
+"""dim, value, thing: the key of `group_counts` before the thing has its number."""
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding that is known. `id` 0: not in the database yet."""
+
+    id: int
+    thing: int = 0
+    """The number of its thing; 0: what it is about has to be looked up."""
+    nth: int
+    first_seen: int
+    last_seen: int
+    finding: Finding
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a device and counts."""
+
+    ring: str = ""
+    units: tuple[str, ...] = ()
+    digest: str = ""
+    findings: tuple[Known, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    approved: tuple[Approved, ...] = ()
+
+
+NOTHING: Final = State()
+
+
+def step(state: State, report: Report, now: int) -> State:
+    """Give what is known after a report.
+
+    The report replaces what was known before. A shortened one (`truncated`) takes nothing away: what is missing from
+    it stays, up to `MOST_KNOWN` findings, the ones that were said last.
+    """
+    skipped, approved = report.skipped, report.approved
+    if report.truncated:
+        skipped = tuple(dict.fromkeys((*skipped, *state.skipped)))[:MOST_SKIPPED]
+        approved = tuple(
+            {(row.harness, row.username, row.entry): row for row in (*state.approved, *approved)}.values()
+        )[:MOST_SKIPPED]
+    return State(
+        ring=report.ring,
+        units=report.units,
+        digest=report.digest,
+        findings=_merge(state, report, now),
+        skipped=skipped,
+        approved=approved,
+    )
+
+
+def _merge(state: State, report: Report, now: int) -> tuple[Known, ...]:
+    known: dict[tuple[str, ...], list[Known]] = defaultdict(list)
+    for old in state.findings:
+        known[old.finding.name].append(old)
+    said: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
+    for finding in report.findings:
+        said[finding.name].append(finding)
+    anew = state.ring != report.ring
+    merged: list[Known] = []
+    missing: list[Known] = []
+    for name, findings in said.items():
+        paired, left = _pair(known.pop(name, []), findings, now, anew=anew)
+        merged += paired
+        missing += left
+    if report.truncated:
+        missing += [old for olds in known.values() for old in olds]
+        missing.sort(key=lambda old: (-old.last_seen, old.id))
+        merged += missing[: max(MOST_KNOWN - len(merged), 0)]
+    return tuple(merged)
+
+
+def _pair(
+    olds: Sequence[Known], findings: Sequence[Finding], now: int, *, anew: bool
+) -> tuple[list[Known], list[Known]]:
+    """Pair findings of one name with what is known of it: the same hash first, then one after the other.
+
+    Gives what is known now, and what of the old was not said.
+    """
+    left = sorted(olds, key=lambda old: old.nth)
+    if len(left) == len(findings) == 1:
+        return [_renewed(left[0], findings[0], now, anew=anew)], []
+    merged: list[Known] = []
+    unpaired: list[Finding] = []
+    for finding in findings:
+        at = next((i for i, old in enumerate(left) if old.finding.sha256 == finding.sha256), None)
+        if at is None:
+            unpaired.append(finding)
+        else:
+            merged.append(_renewed(left.pop(at), finding, now, anew=anew))
+    while unpaired and left:
+        merged.append(_renewed(left.pop(0), unpaired.pop(0), now, anew=anew))
+    taken = {one.nth for one in (*merged, *left)}
+    free = (nth for nth in range(len(taken) + len(unpaired)) if nth not in taken)
+    merged += [
+        Known(id=0, nth=nth, first_seen=now, last_seen=now, finding=finding)
+        for nth, finding in zip(free, unpaired, strict=False)
+    ]
+    return merged, left
+
+
+def _renewed(old: Known, finding: Finding, now: int, *, anew: bool) -> Known:
+    if finding == old.finding and not anew:
+        return old
+    return Known(id=old.id, nth=old.nth, first_seen=old.first_seen, last_seen=now, finding=finding)
+
+
+# --- what happened -----------------------------------------------------------------------------------------
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of `findings` that differ between two states of one device."""
+
+    inserted: tuple[Known, ...] = ()
+    updated: tuple[Known, ...] = ()
+    removed: tuple[Known, ...] = ()
+    replaced: tuple[Known, ...] = ()
+    """Of `updated`, those that are another definition or of another kind than before."""
+
+
+def changes(before: State, after: State) -> Changes:
+    """Compare two states by the numbers of their rows."""
+    olds = {old.id: old for old in before.findings}
+    kept = {known.id for known in after.findings}
+    updated = [known for known in after.findings if known.id and known is not olds[known.id]]
+    return Changes(
+        inserted=tuple(known for known in after.findings if not known.id),
+        updated=tuple(updated),
+        removed=tuple(old for old in before.findings if old.id not in kept),
+        replaced=tuple(
+            known
+            for known in updated
+            if (known.finding.sha256, known.finding.kind)
+            != (olds[known.id].finding.sha256, olds[known.id].finding.kind)
+        ),
+    )
+
+
+# --- counts ------------------------------------------------------------------------------------------------
+
+
+def tallies_of(state: State) -> dict[Tally, int]:
+    """Give what a device adds to `tallies`: rows by key; every key is one device more."""
+    found: dict[Tally, int] = defaultdict(int)
+    for known in state.findings:
+        one = known.finding
+        found["kind", one.kind, one.kind] += 1
+        for dim, value in (
+            ("harness", one.harness),
+            ("server", one.server),
+            ("definition", one.sha256),
+            ("ring", state.ring),
+        ):
+            if value:
+                found[dim, value, one.kind] += 1
+        for unit in state.units:
+            found["unit", unit, one.kind] += 1
+    for skipped in state.skipped:
+        found["reason", skipped.reason, ""] += 1
+    for approved in state.approved:
+        found["approved", approved.entry, ""] += approved.count
+    if state.digest:
+        found["digest", state.digest, ""] += 0
+    return found
+
+
+def groups_of(state: State) -> dict[Group, int]:
+    """Give what a device adds to `group_counts`: findings by key; every key is one device more."""
+    things: dict[tuple[str, tuple[str, str, str]], int] = defaultdict(int)
+    for known in state.findings:
+        things[known.finding.harness, known.finding.thing] += 1
+    found: dict[Group, int] = defaultdict(int)
+    places: dict[str, tuple[tuple[str, str], ...]] = {}
+    for (harness, thing), count in things.items():
+        if harness not in places:
+            places[harness] = tuple(dims.keys(harness, state.ring, state.units))
+        for dim, value in places[harness]:
+            found[dim, value, thing] += count
+    return found
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch of reports adds to the counts; (rows, devices) by key, which may be (0, 0) in `groups`."""
+
+    tallies: dict[Tally, tuple[int, int]]
+    groups: dict[Group, tuple[int, int]]
+    seen: frozenset[Group]
+    """Keys of `groups` whose findings were said anew: their `last_seen` moves."""
+
+
+def difference(pairs: Iterable[tuple[State, State]]) -> Difference:
+    """Add up what the changes of several devices, before and after, do to the counts."""
+    tallies: dict[Tally, list[int]] = {}
+    groups: dict[Group, list[int]] = {}
+    seen: set[Group] = set()
+    for before, after in pairs:
+        _add(tallies, tallies_of(before), tallies_of(after))
+        _add(groups, groups_of(before), groups_of(after))
+        said = changes(before, after)
+        seen.update(
+            (dim, value, known.finding.thing)
+            for known in (*said.inserted, *said.updated)
+            for dim, value in dims.keys(known.finding.harness, after.ring, after.units)
+        )
+    return Difference(
+        tallies={key: (rows, devices) for key, (rows, devices) in tallies.items() if rows or devices},
+        groups={
+            key: (rows, devices) for key, (rows, devices) in groups.items() if rows or devices or key in seen
+        },
+        seen=frozenset(seen),
+    )
+
+
+def _add(total: dict[_Key, list[int]], before: dict[_Key, int], after: dict[_Key, int]) -> None:
+    for key in before.keys() | after.keys():
+        old, new = before.get(key), after.get(key)
+        entry = total.setdefault(key, [0, 0])
+        entry[0] += (new or 0) - (old or 0)
+        entry[1] += (new is not None) - (old is not None)
