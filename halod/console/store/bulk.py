@@ -119,9 +119,8 @@ def _plain(table: Table, name: str) -> TypeEngine[Any]:
 @lru_cache(maxsize=64)
 def _source(table: Table, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - SQLAlchemy's table of a function
     arrays = [bindparam(f"a_{name}", type_=ARRAY(_plain(table, name))) for name in names]
-    return func.unnest(*arrays).table_valued(
-        *(column(name, _plain(table, name)) for name in names), name="given"
-    )
+    columns = [column(name, _plain(table, name)) for name in names]
+    return func.unnest(*arrays).table_valued(*columns).render_derived(name="given")
 
 
 @lru_cache(maxsize=64)
