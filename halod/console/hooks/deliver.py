@@ -87,12 +87,13 @@ class Deliverer:
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
         self._paused: dict[str, tuple[int, int]] = {}  # hook: rounds in a row that failed, until when
 
-    def turn(self, now: int) -> None:
-        """Send what is due at `now`, to every hook at the same time; returns when every round has ended."""
+    def turn(self, now: int) -> bool:
+        """Send what is due at `now`, to every hook at the same time; returns False when every round has ended."""
         due = self._due(now)
         if due and not self._stopped:
             with contextlib.suppress(asyncio.CancelledError):
                 asyncio.run(self._rounds(due))
+        return False
 
     def stop(self) -> None:
         """End a turn, out of a request too; what was being sent is sent again by whoever is next."""
