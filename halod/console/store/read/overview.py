@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from halod.console.store.paging import MOST
 from halod.console.store.read.findings import Tally, prevalence
-from halod.console.store.read.rows import Row, columns
+from halod.console.store.read.rows import Date, Row, columns
 from halod.console.store.schema import DAYS, DEVICES, ENROLLMENTS, HEARTBEATS, POLICIES
 
 
@@ -28,9 +28,9 @@ class Overview(Row, frozen=True, kw_only=True):
 
 
 class Day(Row, frozen=True, kw_only=True):
-    """Findings of one kind on one day (days since 1970, UTC): open at its end, and what happened on it."""
+    """Findings of one kind on one day: open at its end, and what happened on it."""
 
-    day: int
+    day: Date
     kind: str
     open: int
     opened: int

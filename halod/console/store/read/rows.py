@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the rows have in common: how a time is written in a document, and the base of all of them."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 
-_DATE_TIME: Final = {"type": "string", "format": "date-time"}
-
-Time = Annotated[int, msgspec.Meta(extra={"time": True}, extra_json_schema=_DATE_TIME)]
+Time = Annotated[
+    int,
+    msgspec.Meta(extra={"wire": "time"}, extra_json_schema={"type": "string", "format": "date-time"}),
+]
 """Seconds since 1970 here, RFC 3339 in a document."""
+Date = Annotated[
+    int, msgspec.Meta(extra={"wire": "date"}, extra_json_schema={"type": "string", "format": "date"})
+]
+"""Days since 1970 (UTC) here, YYYY-MM-DD in a document."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

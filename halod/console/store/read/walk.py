@@ -84,12 +84,12 @@ def read(
                 chosen = one.column.in_(select(one.ids.limit(FEW + 1).subquery()))
                 columns = listing.rows.selected_columns
                 rows = listing.rows.where(chosen, *behind, *(check(columns) for check in checks))
-                return _page(c, listing, rows, (), limit)[0]
+                return _page(c, listing, rows, (), limit=limit)[0]
     rows = listing.rows.where(*behind)
-    found, short = _page(c, listing, rows, checks, limit, FIRST_LOOK)
+    found, short = _page(c, listing, rows, checks, limit=limit, most=FIRST_LOOK)
     if not (checks and short):
         return found
-    found, short = _page(c, listing, rows, checks, limit)
+    found, short = _page(c, listing, rows, checks, limit=limit)
     last = _last_looked_at(c, listing, rows) if short else None
     return found if last is None else Page(found.rows, encode_cursor(listing.kind, *last))
 
@@ -116,6 +116,7 @@ def _page(
     listing: Listing[T],
     rows: Select[Any],
     checks: Sequence[Check],
+    *,
     limit: int,
     most: int = LOOKED_AT,
 ) -> tuple[Page[T], bool]:
