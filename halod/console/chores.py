@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs of a console: who has fallen silent, the trend's days, what is past its time, webhooks.
+"""The jobs of a console: who has fallen silent, what is past its time, webhooks.
 
 Each is a function of a console and a time that does a bounded piece of work and tells whether more is left; all of
 them may run twice, or late, without harm (`jobs`).
@@ -17,7 +17,7 @@ from halod.console.hooks.deliver import Deliverer
 from halod.console.jobs import Job, Scheduler
 from halod.console.security import login, sessions
 from halod.console.store import bulk, retention
-from halod.console.store.schema import DAYS, DEVICES, HEARTBEATS, META, TALLIES
+from halod.console.store.schema import DEVICES, HEARTBEATS, META
 
 BATCH: Final = 500
 """Devices that are marked in one transaction."""
@@ -106,25 +106,6 @@ def _set_meta(c: Connection, values: dict[str, int]) -> None:
     c.execute(insert(META), [{"key": key, "value": str(value)} for key, value in values.items()])
 
 
-# --- the trend ----------------------------------------------------------------------------------------------
-
-
-def trend(console: Console, now: int) -> bool:
-    """Note how many findings of each kind are open; the last note of a day is what was open at its end."""
-    day = now // 86_400
-    with console.store.change() as c:
-        of_kind = (TALLIES.c.dim == "kind") & (TALLIES.c.value == TALLIES.c.kind)
-        counts = {row.kind: row.findings for row in c.execute(select(TALLIES).where(of_kind))}
-        known = set(c.execute(select(DAYS.c.kind).where(DAYS.c.day == day)).scalars())
-        for kind in sorted(known | counts.keys()):
-            still = counts.get(kind, 0)
-            if kind in known:
-                c.execute(update(DAYS).where(DAYS.c.day == day, DAYS.c.kind == kind).values(open=still))
-            else:
-                c.execute(insert(DAYS).values(day=day, kind=kind, open=still))
-    return False
-
-
 # --- what is past its time ----------------------------------------------------------------------------------
 
 
@@ -146,7 +127,6 @@ def prune(console: Console, now: int) -> bool:
 
 JOBS: Final = (
     Job(name="silent", every=60, run=silent),
-    Job(name="trend", every=300, run=trend),
     Job(name="sign-ins", every=600, run=sign_ins),
     Job(name="prune", every=3_600, run=prune),
 )
