@@ -202,6 +202,35 @@ def _candidates(where: DeviceFilter) -> list[Candidates]:
     return [Candidates(column=column, ids=ids) for ids in found]
 
 
+def every(
+    c: Connection,
+    where: DeviceFilter,
+    *,
+    now: int,
+    silent_after: int,
+    cursor: str = "",
+    limit: int = DEFAULT_LIMIT,
+) -> Page[DeviceRow]:
+    """List devices by their identity, which never changes: whoever reads the whole list gets each device once."""
+    checked(where.ring, where.unit, where.hostname, where.digest)
+    since = now - silent_after
+    checks = _checks(where)
+    if where.hostname:
+        checks["hostname"] = lambda columns: and_(*prefix(columns.hostname, where.hostname))
+    if where.state == "silent":
+        checks["state"] = lambda columns: columns.last_report < since
+    elif where.state == "reporting":
+        checks["state"] = lambda columns: columns.last_report >= since
+    listing = Listing(
+        kind="devices.every",
+        rows=_ROWS,
+        key=(_D.device,),
+        types=(str,),
+        make=lambda row: _row(row, since),
+    )
+    return read(c, listing, cursor=cursor, limit=limit, checks=tuple(checks.values()))
+
+
 def device(c: Connection, device: str, *, now: int, silent_after: int) -> DeviceRow | None:
     """Give one device, None if it is not known."""
     checked(device)

@@ -51,17 +51,20 @@ def overview(c: Connection, *, now: int, silent_after: int) -> Overview:
         return c.scalar(select(func.count()).select_from(DEVICES).where(*conditions)) or 0
 
     every = count()
-    reporting = (
-        c.scalar(select(func.count()).select_from(HEARTBEATS).where(heard.last_report >= now - silent_after))
-        or 0
+    # Few, mostly: so this is counted, and not those that report. A heartbeat without a device never sent a status.
+    silent = c.scalar(
+        select(func.count())
+        .select_from(HEARTBEATS)
+        .join(DEVICES, device.device == heard.device)
+        .where(heard.last_report < now - silent_after)
     )
     waiting = select(func.count()).select_from(ENROLLMENTS).where(ENROLLMENTS.c.state == "waiting")
     digest = select(POLICIES.c.digest).order_by(POLICIES.c.id.desc()).limit(1)
     kinds = prevalence(c, "kind", limit=_MOST_KINDS).rows
     return Overview(
         devices=every,
-        reporting=reporting,
-        silent=every - reporting,
+        reporting=every - (silent or 0),
+        silent=silent or 0,
         partly=count(device.partly),
         limited=count(device.limited),
         findings=sum(one.findings for one in kinds),
