@@ -9,21 +9,35 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final, Protocol
 
+import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from halod.console import monitor, pages
 from halod.console.access import Route
 from halod.console.call import Console
-from halod.console.pages.render import error_page, render
+from halod.console.hooks import routes as hooks
+from halod.console.pages import error_page, render
+from halod.console.policy import routes as policy
 from halod.console.problem import Problem
 from halod.console.security import login
+from halod.console.security.apitokens import ApiTokens
 from halod.console.security.front import Front
 from halod.console.security.gate import Gate
+from halod.console.security.oidc import journey
+from halod.console.security.oidc.provider import Provider
+from halod.console.security.ratelimit import CountedRefusals, Limiter
 from halod.console.security.refusals import NoRefusals, Refusals
 from halod.console.security.site import site
+from halod.console.settings import Settings
 
-ROUTES: Final[tuple[Route, ...]] = ()
+ROUTES: Final[tuple[Route, ...]] = (
+    *monitor.ROUTES,
+    *policy.ROUTES,
+    *hooks.ROUTES,
+    *pages.ROUTES,
+)
 """The tables of api, ingest, pages, policy and health, in one; those of signing in come with `table`."""
 
 
@@ -34,12 +48,21 @@ class Part(Protocol):
         """Begin; called on the event loop."""
 
     def stop(self) -> None:
-        """End, and return when it has; called on the event loop."""
+        """End, and return when it has; called on a thread."""
 
 
-def table(routes: tuple[Route, ...] = ROUTES, refusals: Refusals | None = None) -> tuple[Route, ...]:
-    """Give every route of the console. Raises ValueError when two are the same."""
-    whole = (*login.routes(render, refusals or NoRefusals()), *routes)
+def table(
+    settings: Settings,
+    routes: tuple[Route, ...] = ROUTES,
+    *,
+    refusals: Refusals | None = None,
+    provider: Provider | None = None,
+) -> tuple[Route, ...]:
+    """Give every route of a console with these settings. Raises ValueError when two are the same."""
+    counted = refusals or NoRefusals()
+    whole = (*login.routes(render, counted, lambda: _provider_logout(settings, provider)), *routes)
+    if settings.oidc is not None and provider is not None:
+        whole = (*journey.routes(render, counted, settings.oidc, provider), *whole)
     seen = [(route.method, route.path) for route in whole]
     if len(seen) != len(set(seen)):
         raise ValueError("two routes have one address")
@@ -61,10 +84,12 @@ def build(
         raw: applications that do without the gate, by method and path: that of reports.
         parts: what starts and ends with it.
     """
-    place, refusals = site(console.settings), NoRefusals()
-    gate = Gate(console, place, error_page=error_page, find_token=lambda _c, _t: None, refusals=refusals)
+    settings, place = console.settings, site(console.settings)
+    refusals = CountedRefusals(console.clock, settings.limits.refused_per_minute)
+    provider = Provider(settings.oidc, console.clock) if settings.oidc else None
+    gate = Gate(console, place, error_page=error_page, find_token=ApiTokens(console).find, refusals=refusals)
     paths: dict[str, dict[str, ASGIApp]] = {}
-    for route in table(routes, refusals):
+    for route in table(settings, routes, refusals=refusals, provider=provider):
         paths.setdefault(route.path, {})[route.method] = gate.guard(route)
     for (method, path), application in (raw or {}).items():
         paths.setdefault(path, {})[method] = _named(path, application)
@@ -72,7 +97,12 @@ def build(
     inner = Starlette(routes=found, lifespan=_lifespan(parts))
     inner.router.default = _Missing(gate)
     inner.router.redirect_slashes = False
-    return Front(inner.router, console, place)
+    limiter = Limiter(console.clock, settings.limits.requests_per_minute)
+    return Front(inner.router, console, place, limiter)
+
+
+def _provider_logout(settings: Settings, provider: Provider | None) -> str:
+    return provider.logout_url(f"{settings.public_url.rstrip('/')}/login") if provider else ""
 
 
 class _Methods:
@@ -127,10 +157,10 @@ def _order(path: str) -> tuple[tuple[bool, str], ...]:
 def _lifespan(parts: tuple[Part, ...]) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        with contextlib.ExitStack() as stack:
+        async with contextlib.AsyncExitStack() as stack:
             for part in parts:
                 part.start()
-                stack.callback(part.stop)
+                stack.push_async_callback(anyio.to_thread.run_sync, part.stop)
             yield
 
     return lifespan

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of `halo-server`: which commands there are, and how every one of them ends.
 
-A command is a module of this package with `add(subparsers)` and `run(args) -> exit code`, imported when it is the one
-called. Exit codes: 0 done; 1 the command's own "no"; 2 wrong usage or settings, or the machine does not let it work;
-70 a fault inside halo-server; 130 interrupted. No traceback reaches a person.
+A command is a module of this package with `add(subparsers) -> its parser` and `run(args) -> exit code`, imported when
+it is the one called. Each has the options of `common`, and finds what they come to in `args.settings`.
+
+Exit codes: 0 done; 1 the command's own "no"; 2 wrong usage or settings, or the machine does not let it work; 70 a fault
+inside halo-server; 130 interrupted. No traceback reaches a person.
 """
 
 import argparse
@@ -77,6 +79,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    from halod.console.cli import common
     from halod.console.settings.words import nearest
 
     parser = Parser(
@@ -96,13 +99,14 @@ def _dispatch(words: list[str]) -> int:
     for command, line in COMMANDS.items():
         if command == name:
             module = importlib.import_module(f"halod.console.cli.{name.replace('-', '_')}")
-            module.add(commands)
+            common.add_options(module.add(commands))
         else:
             commands.add_parser(command, help=line, add_help=False)
     args = parser.parse_args(words)
     if not args.command:
         parser.print_help()
         return 0 if not words else 2
+    args.settings = common.settings_of(args)
     code: int = module.run(args)
     return code
 

@@ -8,6 +8,7 @@ directory.
 
 import argparse
 import os
+import pwd
 import stat
 import sys
 from typing import Final
@@ -56,6 +57,14 @@ def open_store(settings: Settings) -> Store:
     store = Store.open(settings.database_url)
     require_current(store)
     return store
+
+
+def operator() -> str:
+    """Give who runs a command, for the audit log."""
+    try:
+        return f"{pwd.getpwuid(os.getuid()).pw_name} (command line)"
+    except KeyError:
+        return f"uid {os.getuid()} (command line)"
 
 
 def _database(args: argparse.Namespace, settings: Settings) -> str:

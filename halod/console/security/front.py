@@ -16,6 +16,8 @@ from halod.console import logs
 from halod.console.call import Console
 from halod.console.problem import Problem
 from halod.console.security.headers import secured
+from halod.console.security.ratelimit import Limiter, address_key
+from halod.console.security.refusals import too_many
 from halod.console.security.site import Site
 
 ANY_HOST: Final = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -23,7 +25,9 @@ ANY_HOST: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 has no token."""
 BODY_SECONDS: Final = 30
 """Within which a request's body has to be there."""
-_QUIET: Final = (*ANY_HOST, "/static", "/api/v1/fleet/report")
+REPORT: Final = "/api/v1/fleet/report"
+"""It has limits of its own, by token."""
+_QUIET: Final = (*ANY_HOST, "/static", REPORT)
 _log = logs.get("http")
 
 
@@ -53,10 +57,11 @@ class _Deadline:
 class Front:
     """Wraps the router."""
 
-    def __init__(self, inner: ASGIApp, console: Console, site: Site) -> None:
+    def __init__(self, inner: ASGIApp, console: Console, site: Site, limiter: Limiter) -> None:
         self._inner = inner
         self._console = console
         self._site = site
+        self._limiter = limiter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -83,12 +88,8 @@ class Front:
 
         inside = _Deadline(receive)
         try:
-            hosts = headers.getlist("host")
-            if scope["path"] not in ANY_HOST and not (len(hosts) == 1 and self._site.allows(hosts[0])):
-                problem = Problem(421, "this console does not go by that name; see public_url and hosts")
-                await problem.response()(scope, receive, answer)
-            else:
-                await self._inner(scope, inside, answer)
+            problem = self._unwelcome(scope, peer, address, headers.getlist("host"))
+            await (self._inner if problem is None else problem.response())(scope, inside, answer)
             if inside.passed and not status:
                 slow = Problem(408, "the request took too long", headers={"Connection": "close"})
                 await slow.response()(scope, receive, answer)
@@ -97,6 +98,21 @@ class Front:
             if not status:
                 await Problem(500).response()(scope, receive, answer)
         self._note(scope, status, address, self._console.clock.monotonic() - started)
+
+    def _unwelcome(self, scope: Scope, peer: str, address: str, hosts: list[str]) -> Problem | None:
+        """Give why a request is not even routed."""
+        path = scope["path"]
+        if path in ANY_HOST:
+            return None
+        if not self._site.hears(peer):
+            return Problem(403, "this console is reached through its proxy only")
+        if len(hosts) != 1 or not self._site.allows(hosts[0]):
+            return Problem(421, "this console does not go by that name; see public_url and hosts")
+        seconds = 0.0 if path == REPORT else self._limiter.take(address_key(address))
+        if seconds:
+            self._console.metrics.add("halo_limited_total", what="address")
+            return too_many(seconds)
+        return None
 
     def _note(self, scope: Scope, status: int, address: str, seconds: float) -> None:
         route = scope.get("halo.route", "-")

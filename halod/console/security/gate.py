@@ -26,10 +26,11 @@ from halod.console.problem import Problem
 from halod.console.security import csrf, sessions
 from halod.console.security.refusals import Refusals
 from halod.console.security.site import Site
+from halod.console.security.tokens import bearer
 from halod.console.store.engine import unavailable
 
 ErrorPage = Callable[[Call, Problem], Response]
-FindToken = Callable[[Console, str], Actor | None]
+FindToken = Callable[[str], Actor | None]
 
 THREADS: Final = 16
 """Calls that run at the same time; each holds a connection to the database at most."""
@@ -123,8 +124,7 @@ class Gate:
         authorization = request.headers.get("authorization")
         if authorization is not None and not route.page:
             self._refusals.check(address)
-            scheme, _, token = authorization.partition(" ")
-            actor = self._find_token(self._console, token.strip()) if scheme.lower() == "bearer" else None
+            actor = self._find_token(bearer(authorization))
             if actor is None:
                 self._refusals.add(address)
                 raise Problem(401, "this token is not valid here", headers=_CHALLENGE)

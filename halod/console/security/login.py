@@ -66,9 +66,15 @@ def local_path(text: str) -> str:
     )
 
 
-def routes(render: Render, refusals: Refusals) -> tuple[Route, ...]:
-    """Give the routes of signing in and out; templates are the pages' own."""
-    login = _Login(render, refusals)
+def routes(render: Render, refusals: Refusals, provider_logout: Callable[[], str]) -> tuple[Route, ...]:
+    """Give the routes of signing in and out.
+
+    Args:
+        render: gives pages; their templates are the pages' own.
+        refusals: counts links that are none.
+        provider_logout: gives where the session at the provider is ended, "" for nowhere.
+    """
+    login = _Login(render, refusals, provider_logout)
     out: dict[str, Any] = {"access": Access.VIEWER, "method": "POST", "page": True, "body": 4096}
     return (
         Route(
@@ -89,16 +95,19 @@ def routes(render: Render, refusals: Refusals) -> tuple[Route, ...]:
 
 
 class _Login:
-    def __init__(self, render: Render, refusals: Refusals) -> None:
+    def __init__(self, render: Render, refusals: Refusals, provider_logout: Callable[[], str]) -> None:
         self._render = render
         self._refusals = refusals
+        self._provider_logout = provider_logout
 
     def page(self, call: Call) -> Response:
         query = call.request.query_params
         link, target = query.get("link", "")[:_LENGTH], local_path(query.get("next", "/"))
         if call.actor.kind == "session" and not link:
             return RedirectResponse(target, 303)
-        return self._show(call, link=link, next=target, left="left" in query)
+        left = "left" in query
+        elsewhere = self._provider_logout() if left else ""
+        return show(self._render, call, link=link, next=target, left=left, provider_logout=elsewhere)
 
     def link(self, call: Call) -> Response:
         fields = csrf.form_fields(call.request.headers.get("content-type", ""), call.body)
@@ -112,9 +121,11 @@ class _Login:
                 value = begin(
                     call, connection, subject=SUBJECT, name=NAME, role=Role.ADMIN, provider=sessions.LINK
                 )
+        outcome = "in" if value else "link"
+        console.metrics.add("halo_logins_total", way="link", outcome=outcome)
         if not value:
-            return self._show(
-                call, status=403, error="This link was used before, or is older than 15 minutes."
+            return show(
+                self._render, call, 403, error="This link was used before, or is older than 15 minutes."
             )
         return signed_in(call, value, local_path(fields.get("next", "/")))
 
@@ -134,10 +145,12 @@ class _Login:
             _record(call, connection, "logout.everywhere", ended)
         return _signed_out(call)
 
-    def _show(self, call: Call, status: int = 200, **context: object) -> Response:
-        values: dict[str, object] = {"link": "", "next": "/", "left": False, "error": ""}
-        values["oidc"] = call.console.settings.oidc is not None
-        return self._render(call, "login.html", status, **{**values, **context})
+
+def show(render: Render, call: Call, status: int = 200, **context: object) -> Response:
+    """Give the page of signing in."""
+    values: dict[str, object] = {"link": "", "next": "/", "left": False, "error": "", "provider_logout": ""}
+    values["oidc"] = call.console.settings.oidc is not None
+    return render(call, "login.html", status, **{**values, **context})
 
 
 def cookie(call: Call) -> str:

@@ -6,7 +6,8 @@ Invariants:
 1. A request is answered only under a name that the settings allow, so a web page whose name was rebound to this
    machine's address reaches nothing.
 2. Whether the console is reached by https is said by the settings, never by a request's header.
-3. `X-Forwarded-For` counts from a declared proxy only, read from the right, up to the first hop that is no such
+3. Without TLS of its own, a console behind a proxy hears that proxy and this machine only.
+4. `X-Forwarded-For` counts from a declared proxy only, read from the right, up to the first hop that is no such
    proxy. No other forwarding header counts.
 """
 
@@ -32,6 +33,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     scheme: str
     hosts: frozenset[str]
     proxies: tuple[Network, ...] = ()
+    only_proxies: bool = False
+    """Whether nobody but a declared proxy and this machine is heard: there is no TLS but the proxy's."""
 
     @property
     def https(self) -> bool:
@@ -41,6 +44,11 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     def allows(self, host: str) -> bool:
         """Tell whether a request with this Host header is for this console."""
         return host.lower() in self.hosts
+
+    def hears(self, peer: str) -> bool:
+        """Tell whether a connection from this address is answered."""
+        address = _address(peer)
+        return not self.only_proxies or address is None or address.is_loopback or self._is_proxy(address)
 
     def origin(self, host: str) -> str:
         """Give the origin of pages that this console serves under an allowed host."""
@@ -70,7 +78,12 @@ def site(settings: Settings) -> Site:
     if settings.public_url:
         parts = urlsplit(settings.public_url)
         names = [parts.netloc.lower(), *settings.hosts]
-        return Site(scheme=parts.scheme, hosts=frozenset(_with_ports(names, parts.scheme)), proxies=proxies)
+        return Site(
+            scheme=parts.scheme,
+            hosts=frozenset(_with_ports(names, parts.scheme)),
+            proxies=proxies,
+            only_proxies=bool(proxies) and not settings.tls_cert,
+        )
     scheme = "https" if settings.tls_cert else "http"
     shown = f"[{host}]" if ":" in host else host
     names = [f"{shown}:{port}", *settings.hosts]
