@@ -152,7 +152,10 @@ def _why(error: Exception) -> str:
 def _open_sqlite(url: URL) -> Store:
     path = url.database or ""
     _private_file(path)
-    options: dict[str, Any] = {"connect_args": {"timeout": BUSY_SECONDS, "check_same_thread": False}}
+    options: dict[str, Any] = {
+        "connect_args": {"timeout": BUSY_SECONDS, "check_same_thread": False},
+        "hide_parameters": True,  # an error's text holds no value
+    }
     writer = create_engine(url, pool_size=1, max_overflow=0, pool_timeout=BUSY_SECONDS, **options)
     readers = create_engine(url, pool_size=8, max_overflow=32, pool_timeout=BUSY_SECONDS, **options)
     _prepare(writer, reading=False)
@@ -218,6 +221,7 @@ def _open_postgresql(url: URL) -> Store:
     }
     engine = create_engine(
         url,
+        hide_parameters=True,  # an error's text holds no value
         pool_size=10,
         max_overflow=10,
         pool_timeout=BUSY_SECONDS,

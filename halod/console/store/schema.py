@@ -283,6 +283,9 @@ ENROLLMENTS: Final = Table(
     _time("first_asked"),
     _time("last_asked"),
     _count("asked"),
+    _count(
+        "others"
+    ),  # requests of other install ids while this one has the place: two machines claim one name
     _text("state"),  # waiting | accepted | refused
     _text("decided_by"),
     Index(None, "state", "device"),

@@ -235,7 +235,7 @@ def _people() -> None:
         *_texts("install_id hostname os halod address"),
         *_counts("key_id"),
         *_times("first_asked last_asked"),
-        *_counts("asked"),
+        *_counts("asked others"),
         *_texts("state decided_by"),
         _primary("enrollments", "device"),
     )
@@ -291,7 +291,8 @@ def _work() -> None:
         _primary("deliveries", "seq"),
         _unique("deliveries", "hook key"),
     )
-    _index("deliveries", "state next_try seq")
+    _index("deliveries", "hook state next_try seq")
+    _index("deliveries", "state seq")
     op.create_table(
         "leases",
         *_keys("name"),

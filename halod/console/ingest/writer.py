@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Group commit: one thread takes the reports that wait into one transaction and answers them when it is committed.
+
+Nothing waits on purpose: what gathers while one group is committed is the next group. Invariants:
+
+1. A report is answered with 204 only after the commit that holds it.
+2. What was accepted into the queue is answered, also when the console is being stopped (`stop` ends the queue first).
+3. The queue is bounded in reports and in bytes: beyond it a device is told to come later.
+4. One report that the database will not take costs no other: the group is tried again one by one.
+"""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy.exc import DataError, DBAPIError
+
+from halod.console import logs
+from halod.console.clock import Clock
+from halod.console.ingest import wire
+from halod.console.metrics import Metrics
+from halod.console.security import tokens
+from halod.console.store import apply, bulk
+from halod.console.store.engine import Store, unavailable
+from halod.console.store.news import News
+from halod.console.store.schema import DEVICES
+
+GROUP: Final = 128
+"""Reports of one transaction, and bytes: a fleet that comes for the first time must not make one last for long."""
+GROUP_BYTES: Final = 1024 * 1024
+QUEUE: Final = 4096
+QUEUE_BYTES: Final = 64 * 1024 * 1024
+TRIES: Final = 3
+_log = logs.get("ingest")
+
+Tell = Callable[[Connection, News, int], None]
+"""Told of a group's news inside its transaction: webhooks are queued there."""
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """One report that waits. `refusal`: what its bearer is told if the token is valid (the body is no status)."""
+
+    token: str
+    """Hex sha256 of the token."""
+    size: int
+    document: wire.Document | None = None
+    refusal: int = 0
+
+
+class Full(Exception):
+    """The queue takes no more just now."""
+
+
+class Writer:
+    """The thread and its queue. `start` and `stop` are called once each."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        metrics: Metrics,
+        *,
+        names_limit: int = apply.NAMES_LIMIT,
+        tell: Tell | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._metrics = metrics
+        self._names_limit = names_limit
+        self._tell = tell
+        self._waiting: deque[tuple[Item, asyncio.Future[int]]] = deque()
+        self._bytes = 0
+        self._ready = threading.Condition()
+        self._open = False
+        self._thread = threading.Thread(target=self._run, name="report-writer", daemon=True)
+        metrics.gauge("halo_report_queue", lambda: len(self._waiting))
+        metrics.watch("report-writer", self._thread.is_alive)
+
+    def start(self) -> None:
+        """Begin."""
+        self._open = True
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take nothing more, finish what was taken, and return when it is answered."""
+        with self._ready:
+            self._open = False
+            self._ready.notify()
+        self._thread.join()
+
+    def submit(self, item: Item) -> "asyncio.Future[int]":
+        """Queue a report; the future gives the status of its answer. On the event loop.
+
+        Raises:
+            Full: come later.
+        """
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        with self._ready:
+            if not self._open or len(self._waiting) >= QUEUE or self._bytes + item.size > QUEUE_BYTES:
+                raise Full
+            self._waiting.append((item, future))
+            self._bytes += item.size
+            self._ready.notify()
+        return future
+
+    def _run(self) -> None:
+        while group := self._next():
+            started = time.perf_counter()
+            statuses = self._commit([item for item, _ in group])
+            self._metrics.observe("halo_batch_seconds", time.perf_counter() - started)
+            self._metrics.observe("halo_batch_reports", len(group))
+            _answer([future for _, future in group], statuses)
+
+    def _next(self) -> list[tuple[Item, "asyncio.Future[int]"]]:
+        """Wait for reports; an empty group ends the thread."""
+        with self._ready:
+            while not self._waiting and self._open:
+                self._ready.wait()
+            group: list[tuple[Item, asyncio.Future[int]]] = []
+            size = 0
+            while self._waiting and len(group) < GROUP:
+                size += self._waiting[0][0].size
+                if group and size > GROUP_BYTES:
+                    break
+                group.append(self._waiting.popleft())
+                self._bytes -= group[-1][0].size
+            return group
+
+    def _commit(self, items: Sequence[Item]) -> list[int]:
+        """Give the status of every answer. Whatever happens, there is one."""
+        try:
+            return self._try(items)
+        except Exception as error:  # noqa: BLE001 - a fault of one group must not end the thread
+            if unavailable(error):
+                _log.exception("reports could not be committed", reports=len(items))
+                return [503] * len(items)
+            if len(items) > 1:
+                return [status for item in items for status in self._commit([item])]
+            _log.exception("a report could not be taken")
+            # What the database refuses for its content, it refuses for ever: the device sends less of it, and sets
+            # aside what is refused alone (docs/report-api.md). Anything else is ours, and the device keeps it.
+            return [422 if isinstance(error, DataError) else 500]
+
+    def _try(self, items: Sequence[Item]) -> list[int]:
+        for left in reversed(range(TRIES)):
+            try:
+                return self._transaction(items)
+            except DBAPIError as error:
+                if not left or not _is_conflict(error):
+                    raise
+        raise AssertionError  # pragma: no cover - the last try returns or raises
+
+    def _transaction(self, items: Sequence[Item]) -> list[int]:
+        now = self._clock.now()
+        with self._store.write() as c:
+            return take(self._store, c, items, now, names_limit=self._names_limit, tell=self._tell)
+
+
+def _is_conflict(error: DBAPIError) -> bool:
+    """Tell whether trying again helps: a deadlock, a lock that was held too long, a connection that had gone."""
+    return error.connection_invalidated or getattr(error.orig, "sqlstate", "") in {"40P01", "40001"}
+
+
+def _answer(futures: Sequence["asyncio.Future[int]"], statuses: Sequence[int]) -> None:
+    """Resolve the futures on their loops, one wake-up a loop."""
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[int], int]]] = {}
+    for future, status in zip(futures, statuses, strict=True):
+        loops.setdefault(future.get_loop(), []).append((future, status))
+    for loop, answers in loops.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, answers)
+        except RuntimeError:
+            continue  # the loop has ended, and with it everybody who waited
+
+
+def _resolve(answers: Sequence[tuple["asyncio.Future[int]", int]]) -> None:
+    for future, status in answers:
+        if not future.done():
+            future.set_result(status)
+
+
+def take(
+    store: Store,
+    c: Connection,
+    items: Sequence[Item],
+    now: int,
+    *,
+    names_limit: int = apply.NAMES_LIMIT,
+    tell: Tell | None = None,
+) -> list[int]:
+    """Take a group in a transaction of `Store.write`, and give the status of every answer."""
+    known = tokens.find_devices(c, (item.token for item in items), now)
+    statuses = [_verdict(item, known.get(item.token)) for item in items]
+    good = [at for at, status in enumerate(statuses) if status == 204]
+    devices = {at: _device(items[at], known[items[at].token]) for at in good}
+    content = _contents(c, devices.values())
+    changed = {devices[at] for at in good if _is_change(items[at].document, content.get(devices[at]))}
+    if changed:
+        store.lock(c)
+        which = [at for at in good if devices[at] in changed]
+        reports = [wire.report(_document(items[at]), devices[at]) for at in which]
+        outcome = apply.apply(c, reports, now, names_limit=names_limit)
+        for place in outcome.refused:
+            statuses[which[place]] = 429
+        if tell is not None and outcome.news:
+            tell(c, outcome.news, now)
+    apply.heard(c, {devices[at] for at in good if statuses[at] == 204}, now)
+    tokens.use(c, ((row["id"], row["used"]) for row in known.values()), now)
+    return statuses
+
+
+def _verdict(item: Item, row: RowMapping | None) -> int:
+    if row is None:
+        return 401
+    if item.document is None:
+        return item.refusal
+    named = item.document.device
+    if not named and not row["device"]:
+        return 422
+    return 403 if named and named != row["device"] else 204
+
+
+def _document(item: Item) -> wire.Document:
+    if item.document is None:
+        raise ValueError("no document was read")
+    return item.document
+
+
+def _device(item: Item, row: RowMapping) -> str:
+    return _document(item).device or str(row["device"])
+
+
+def _contents(c: Connection, devices: Any) -> dict[str, str]:  # noqa: ANN401 - any iterable of names
+    """Give what each device said last; nothing for one whose reports are refused."""
+    asked = select(DEVICES.c.device, DEVICES.c.content).where(
+        bulk.among(c, DEVICES.c.device, sorted(set(devices))), DEVICES.c.limited.is_(False)
+    )
+    return {row.device: row.content for row in c.execute(asked)}
+
+
+def _is_change(document: wire.Document | None, content: str | None) -> bool:
+    return document is not None and (document.content != content or document.transitions > 0)
