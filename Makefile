@@ -1,6 +1,8 @@
-# make run    set up, then scan your own home (the demonstration home, when yours has no MCP server)
+# make run    set up, scan your own home, then a console with a demonstration fleet, to which this machine reports
+# make scan   set up, then scan your own home (the demonstration home, when yours has no MCP server)
 # make test   set up, then everything that CI runs
 # make bench  figures beside their floors and budgets
+# make bench-console  the same of the console, with a large fleet on both engines (OPTIONS="--devices 2000" for a small one)
 # make dist   wheel, sdist, self-contained build, .deb, .rpm and bill of materials, into dist/
 # make fuzz  every fuzz target under atheris, two at a time, for MINUTES (30)
 # make launch-check  what the real launchers run, against what is approved
@@ -21,7 +23,7 @@ MINUTES ?= 30
 JOBS   ?= 2
 PIP    := -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup dev console-env dist-env dist verify-dist run test lint types contracts unit coverage cases bench fuzz launch-check render-check lock clean
+.PHONY: setup dev console-env dist-env dist verify-dist run scan test lint types contracts unit coverage cases bench bench-console fuzz launch-check render-check lock clean
 
 setup: .venv/.ready
 dev: .venv-dev/.ready
@@ -56,7 +58,10 @@ dist-env: .venv-dist/.ready
 	$(FUZZ)/python $(PIP) install --require-hashes -r requirements/fuzz.txt
 	@touch $@
 
-run: setup
+run: setup console-env scan
+	@$(CONSOLE)/python tools/together.py
+
+scan: setup
 	@$(BIN)/python tools/demo.py
 
 test: setup dev lint types contracts unit coverage cases
@@ -86,6 +91,9 @@ bench: setup
 	$(BIN)/python tests/bench/run.py
 	$(BIN)/python tests/bench/service.py
 	$(BIN)/python tests/bench/latency.py
+
+bench-console: dev
+	$(DEV)/python -m tests.bench.console.run $(OPTIONS)
 
 fuzz: .venv-fuzz/.ready
 	$(FUZZ)/python -m tests.fuzz.run --minutes $(MINUTES)
