@@ -77,7 +77,7 @@ GROUP_FILTERS: Final = (
     ),
     Parameter(name="order", text="What comes first.", choices=get_args(findings.Order), default="devices"),
 )
-_SHORT: Final = "Filters that rarely meet make short pages, even empty ones: only `next` null is the end."
+_SHORT: Final = "Filters that rarely meet make short pages, even empty ones: only an empty `next` is the end."
 
 
 def device_filter(asked: Asked) -> devices.DeviceFilter:
@@ -152,7 +152,7 @@ def _prevalence(call: Call, asked: Asked) -> Response:
 def _transitions(call: Call, asked: Asked) -> Response:
     with call.console.store.read() as c:
         found = transitions.since(c, **asked.pick("after", "limit", "device"))
-    return wire.answer({"items": [wire.document(row) for row in found.rows], "next": int(found.next)})
+    return wire.answer({"rows": [wire.document(row) for row in found.rows], "next": int(found.next)})
 
 
 def _coverage(call: Call, asked: Asked) -> Response:
@@ -180,7 +180,7 @@ def _users(call: Call, asked: Asked) -> Response:
 def _digests(call: Call, asked: Asked) -> Response:
     with call.console.store.read() as c:
         found = registry.digests(c, asked.text("ring"))
-    return wire.answer({"items": [wire.document(row) for row in found], "next": None})
+    return wire.answer({"rows": [wire.document(row) for row in found], "next": ""})
 
 
 def _overview(call: Call, asked: Asked) -> Response:  # noqa: ARG001 -- there is nothing to ask

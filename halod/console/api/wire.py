@@ -77,5 +77,5 @@ def answer(value: Any, *, status: int = 200) -> Response:  # noqa: ANN401 -- any
 
 
 def page(found: Page[Any]) -> Response:
-    """Give a page of a list: `items` and, unless it is the last, `next`."""
-    return answer({"items": [document(row) for row in found.rows], "next": found.next or None})
+    """Give a page of a list: `rows`, and `next`, which is "" on the last one."""
+    return answer({"rows": [document(row) for row in found.rows], "next": found.next})
