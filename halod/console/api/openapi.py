@@ -31,7 +31,7 @@ _SCHEMES: Final = {
         "type": "apiKey",
         "in": "cookie",
         "name": "__Host-halo",
-        "description": "Of somebody who is signed in; `halo` where the console is reached by http. What changes something carries `X-CSRF-Token` as well.",
+        "description": "Of somebody who is signed in (`halo` by http). A change carries `X-CSRF-Token` as well.",
     },
     "deviceToken": {"type": "http", "scheme": "bearer", "description": "Of a device, by enrolment."},
     "enrolmentKey": {
