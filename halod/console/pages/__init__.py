@@ -6,7 +6,7 @@
 
 from typing import Final
 
-from halod.console.pages import assets, devices, findings, overview, people, registry
+from halod.console.pages import assets, credentials, devices, findings, operate, overview, people, registry
 from halod.console.pages.render import error_page, render
 
 __all__ = ("ROUTES", "error_page", "render")
@@ -16,6 +16,8 @@ ROUTES: Final = (
     *findings.ROUTES,
     *devices.ROUTES,
     *registry.ROUTES,
+    *operate.ROUTES,
+    *credentials.ROUTES,
     *people.ROUTES,
     *assets.ROUTES,
 )

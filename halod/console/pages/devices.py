@@ -7,7 +7,7 @@ from typing import Any, Final, get_args
 import msgspec
 from starlette.responses import Response
 
-from halod.console.access import Access, Route
+from halod.console.access import Access, Role, Route
 from halod.console.call import Call
 from halod.console.pages import links
 from halod.console.pages.findings import values
@@ -15,6 +15,7 @@ from halod.console.pages.render import render
 from halod.console.pages.words import STATES
 from halod.console.policy import bundle
 from halod.console.problem import Problem
+from halod.console.security import tokens
 from halod.console.store.read import devices as devices_of
 from halod.console.store.read import findings as findings_of
 from halod.console.store.read import overview as overview_of
@@ -23,6 +24,7 @@ from halod.console.store.read import transitions as transitions_of
 _FILTERS: Final = ("state", "ring", "unit", "hostname", "digest")
 _FINDINGS: Final = 100
 _HISTORY: Final = 25
+_TOKENS: Final = 10
 
 
 def states(row: devices_of.DeviceRow) -> tuple[str, ...]:
@@ -91,7 +93,7 @@ def devices(call: Call) -> Response:
 def device(call: Call) -> Response:
     """Show one device."""
     identity = call.request.path_params["device"]
-    asked = links.query(call, "findings", "history")
+    asked = links.query(call, "findings", "history", "done")
     now, silent_after = call.console.clock.now(), call.console.settings.silent_after
     with call.console.store.read() as c:
         row = devices_of.device(c, identity, now=now, silent_after=silent_after)
@@ -104,7 +106,9 @@ def device(call: Call) -> Response:
             "approved": devices_of.approved(c, identity),
             "history": transitions_of.newest(c, device=identity, cursor=asked["history"], limit=_HISTORY),
             "policy": bundle.current(c),
-            "tokens": (),
+            "tokens": tokens.list_tokens(c, kind="device", device=identity, limit=_TOKENS)
+            if call.actor.role >= Role.OPERATOR
+            else [],
         }
     return render(
         call,

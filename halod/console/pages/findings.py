@@ -18,6 +18,8 @@ from halod.console.store.read import overview as overview_of
 from halod.status import is_sha256
 
 _FILTERS: Final = ("kind", "harness", "ring", "unit", "server", "what", "order")
+_EXPORTED: Final = ("kind", "harness", "ring", "unit")
+"""Filters that mean the same for an export, which lists findings one by one."""
 _CHOICES: Final = 200
 """Most values that a filter offers; others can be typed into the address."""
 
@@ -56,6 +58,7 @@ def findings(call: Call) -> Response:
         asked=asked,
         filters=filters,
         chosen={name: value for name, value in filters.items() if name != "order"},
+        exported={name: value for name, value in filters.items() if name in _EXPORTED},
         offered=offered,
         kinds=KINDS,
         orders=ORDERS,

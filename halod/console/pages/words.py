@@ -160,14 +160,49 @@ FAULTS: Final = {
 
 ACTIONS: Final = {
     "device.accept": "Accepted a device",
+    "device.enroll": "Enrolled",
     "device.refuse": "Refused a device",
+    "device.wait": "Waits for a decision",
+    "enroll-key.create": "Made an enrolment key",
+    "enroll-key.revoke": "Revoked an enrolment key",
     "export": "Exported",
     "login": "Signed in",
+    "login-link.create": "Made a login link",
     "login.refused": "Was not let in",
     "logout": "Signed out",
+    "logout.everywhere": "Signed out everywhere",
     "policy.publish": "Published a policy",
+    "token.create": "Made a token",
+    "token.revoke": "Revoked a token",
+    "webhook.discard": "Dropped a delivery",
+    "webhook.retry": "Sent a delivery again",
 }
 """Actions of the audit log in words; another is shown as it is."""
+
+HOOK_EVENTS: Final = {
+    "finding.new": "new finding",
+    "definition.new": "definition never seen before",
+    "device.silent": "device fell silent",
+    "device.back": "device is back",
+    "coverage.lost": "coverage lost",
+    "events.folded": "many events in one",
+}
+
+DELIVERY: Final = {"dead": "Dead", "due": "Due", "done": "Delivered"}
+
+DELIVERY_ERRORS: Final = {
+    "cut-off": "the connection broke off",
+    "failed": "it failed",
+    "garbled": "the answer was no HTTP",
+    "gone": "the receiver wants no more (410)",
+    "no-such-host": "its name cannot be resolved",
+    "proxy": "the proxy refused",
+    "redirect": "the receiver redirects, which is not followed",
+    "refused": "the connection was refused",
+    "timed-out": "no answer in time",
+    "tls": "its certificate does not hold",
+    "unreachable": "it cannot be reached",
+}
 
 ROLES: Final = {
     "VIEWER": "viewer",
@@ -207,6 +242,13 @@ def harness(name: str) -> str:
 def reason(name: str) -> tuple[str, str]:
     """Give a reason in words and what to do about it."""
     return REASONS.get(name, (name, "This console does not know the reason: it may be older than the agent."))
+
+
+def delivery_error(name: str) -> str:
+    """Give in words why a webhook was not delivered."""
+    if name.startswith("status-"):
+        return f"the receiver answered {name.removeprefix('status-')}"
+    return DELIVERY_ERRORS.get(name, name)
 
 
 def plural(count: int, one: str, many: str = "") -> str:
