@@ -1,29 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ASGI application: the tables of all rooms in one, behind the gate.
 
-`build` starts nothing; what has to run beside the requests (the writer of reports, the scheduler) is started and
+`build` starts nothing; what has to run beside the requests (the writer of reports, the schedulers) is started and
 ended with the application's lifespan.
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import anyio.to_thread
+from sqlalchemy import Connection
 from starlette.applications import Starlette
 from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from halod.console import monitor, pages
-from halod.console.access import Route
+from halod.console import chores, monitor, pages
+from halod.console.access import Access, Route
 from halod.console.call import Console
+from halod.console.hooks import events
 from halod.console.hooks import routes as hooks
-from halod.console.pages import error_page, render
+from halod.console.ingest import enroll
+from halod.console.ingest.report import report_app
+from halod.console.ingest.writer import Writer
 from halod.console.policy import routes as policy
 from halod.console.problem import Problem
 from halod.console.security import login
 from halod.console.security.apitokens import ApiTokens
-from halod.console.security.front import Front
+from halod.console.security.front import REPORT, Front
 from halod.console.security.gate import Gate
 from halod.console.security.oidc import journey
 from halod.console.security.oidc.provider import Provider
@@ -31,6 +35,7 @@ from halod.console.security.ratelimit import CountedRefusals, Limiter
 from halod.console.security.refusals import NoRefusals, Refusals
 from halod.console.security.site import site
 from halod.console.settings import Settings
+from halod.console.store.news import News
 
 ROUTES: Final[tuple[Route, ...]] = (
     *monitor.ROUTES,
@@ -38,7 +43,9 @@ ROUTES: Final[tuple[Route, ...]] = (
     *hooks.ROUTES,
     *pages.ROUTES,
 )
-"""The tables of api, ingest, pages, policy and health, in one; those of signing in come with `table`."""
+"""The tables that do not depend on settings; `table` adds signing in and enrolling."""
+RAW: Final[Mapping[tuple[str, str], Access]] = {("POST", REPORT): Access.DEVICE}
+"""What is answered without the gate, and what it asks of the one who calls."""
 
 
 class Part(Protocol):
@@ -53,52 +60,58 @@ class Part(Protocol):
 
 def table(
     settings: Settings,
-    routes: tuple[Route, ...] = ROUTES,
     *,
+    routes: Sequence[Route] = ROUTES,
     refusals: Refusals | None = None,
     provider: Provider | None = None,
 ) -> tuple[Route, ...]:
-    """Give every route of a console with these settings. Raises ValueError when two are the same."""
+    """Give every route of a console with these settings. Raises ValueError when two have one address."""
     counted = refusals or NoRefusals()
-    whole = (*login.routes(render, counted, lambda: _provider_logout(settings, provider)), *routes)
+    whole = [*login.routes(pages.render, counted, lambda: _provider_logout(settings, provider))]
     if settings.oidc is not None and provider is not None:
-        whole = (*journey.routes(render, counted, settings.oidc, provider), *whole)
-    seen = [(route.method, route.path) for route in whole]
+        whole += journey.routes(pages.render, counted, settings.oidc, provider)
+    whole += [*enroll.routes(counted), *routes]
+    seen = [*((route.method, route.path) for route in whole), *RAW]
     if len(seen) != len(set(seen)):
         raise ValueError("two routes have one address")
-    return whole
+    return tuple(whole)
 
 
-def build(
-    console: Console,
-    *,
-    routes: tuple[Route, ...] = ROUTES,
-    raw: Mapping[tuple[str, str], ASGIApp] | None = None,
-    parts: tuple[Part, ...] = (),
-) -> ASGIApp:
+def build(console: Console, *, routes: Sequence[Route] = ROUTES, jobs: bool = True) -> ASGIApp:
     """Make the application.
 
     Args:
         console: what it works with.
-        routes: the table; another one for tests.
-        raw: applications that do without the gate, by method and path: that of reports.
-        parts: what starts and ends with it.
+        routes: the table, for tests of others than ROUTES.
+        jobs: whether this process does what is to be done at intervals.
     """
-    settings, place = console.settings, site(console.settings)
-    refusals = CountedRefusals(console.clock, settings.limits.refused_per_minute)
-    provider = Provider(settings.oidc, console.clock) if settings.oidc else None
-    gate = Gate(console, place, error_page=error_page, find_token=ApiTokens(console).find, refusals=refusals)
+    settings, clock, place = console.settings, console.clock, site(console.settings)
+    refusals = CountedRefusals(clock, settings.limits.refused_per_minute)
+    provider = Provider(settings.oidc, clock) if settings.oidc else None
+    gate = Gate(
+        console, place, error_page=pages.error_page, find_token=ApiTokens(console).find, refusals=refusals
+    )
+    writer = _writer(console)
     paths: dict[str, dict[str, ASGIApp]] = {}
-    for route in table(settings, routes, refusals=refusals, provider=provider):
+    for route in table(settings, routes=routes, refusals=refusals, provider=provider):
         paths.setdefault(route.path, {})[route.method] = gate.guard(route)
-    for (method, path), application in (raw or {}).items():
-        paths.setdefault(path, {})[method] = _named(path, application)
+    paths.setdefault(REPORT, {})["POST"] = _named(REPORT, report_app(console, writer, refusals))
     found = [Path(path, _Methods(paths[path], gate)) for path in sorted(paths, key=_order)]
-    inner = Starlette(routes=found, lifespan=_lifespan(parts))
-    inner.router.default = _Missing(gate)
-    inner.router.redirect_slashes = False
-    limiter = Limiter(console.clock, settings.limits.requests_per_minute)
-    return Front(inner.router, console, place, limiter)
+    parts: tuple[Part, ...] = (writer, *chores.schedulers(console)) if jobs else (writer,)
+    inner = Starlette(routes=found, lifespan=_lifespan(parts)).router
+    inner.default = _Missing(gate)
+    inner.redirect_slashes = False
+    return Front(inner, console, place, Limiter(clock, settings.limits.requests_per_minute))
+
+
+def _writer(console: Console) -> Writer:
+    settings = console.settings
+
+    def tell(connection: Connection, news: News, now: int) -> None:
+        events.after_change(connection, settings.webhooks, news, now)
+
+    limit = settings.limits.servers_in_30_days
+    return Writer(console.store, console.clock, console.metrics, names_limit=limit, tell=tell)
 
 
 def _provider_logout(settings: Settings, provider: Provider | None) -> str:
@@ -154,7 +167,9 @@ def _order(path: str) -> tuple[tuple[bool, str], ...]:
     return tuple(("{" in part, part) for part in path.split("/"))
 
 
-def _lifespan(parts: tuple[Part, ...]) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
+def _lifespan(
+    parts: Sequence[Part],
+) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as stack:

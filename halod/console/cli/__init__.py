@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of `halo-server`: which commands there are, and how every one of them ends.
 
-A command is a module of this package with `add(subparsers) -> its parser` and `run(args) -> exit code`, imported when
-it is the one called. Each has the options of `common`, and finds what they come to in `args.settings`.
+A command is a module of this package with `run(args) -> exit code` and `add(subparsers)`, which gives its parser or those
+of its actions. It is imported when it is the one called, has the options of `common`, and finds what they come to in
+`args.settings`.
 
 Exit codes: 0 done; 1 the command's own "no"; 2 wrong usage or settings, or the machine does not let it work; 70 a fault
 inside halo-server; 130 interrupted. No traceback reaches a person.
@@ -99,14 +100,16 @@ def _dispatch(words: list[str]) -> int:
     for command, line in COMMANDS.items():
         if command == name:
             module = importlib.import_module(f"halod.console.cli.{name.replace('-', '_')}")
-            common.add_options(module.add(commands))
+            added = module.add(commands)
+            for one in added if isinstance(added, tuple) else (added,):
+                common.add_options(one)
         else:
             commands.add_parser(command, help=line, add_help=False)
     args = parser.parse_args(words)
     if not args.command:
         parser.print_help()
         return 0 if not words else 2
-    args.settings = common.settings_of(args)
+    args.settings = common.settings_of(args, make=name in ("serve", "migrate"))
     code: int = module.run(args)
     return code
 

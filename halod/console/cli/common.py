@@ -37,12 +37,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--database-url-file", metavar="FILE", help="a file with the address, mode 0600")
 
 
-def settings_of(args: argparse.Namespace) -> Settings:
-    """Give the settings that the options name. Raises UsageError."""
+def settings_of(args: argparse.Namespace, *, make: bool) -> Settings:
+    """Give the settings that the options name; `make` says whether a data directory is made. Raises UsageError."""
     from halod.console.settings import load
 
     settings = load(args.config) if args.config else Settings(database_url="")
-    return msgspec.structs.replace(settings, database_url=_database(args, settings))
+    return msgspec.structs.replace(settings, database_url=_database(args, settings, make=make))
 
 
 def open_store(settings: Settings) -> Store:
@@ -67,7 +67,7 @@ def operator() -> str:
         return f"uid {os.getuid()} (command line)"
 
 
-def _database(args: argparse.Namespace, settings: Settings) -> str:
+def _database(args: argparse.Namespace, settings: Settings, *, make: bool) -> str:
     if args.database_url:
         if "@" in args.database_url and ":" in args.database_url.partition("://")[2].rpartition("@")[0]:
             sys.stderr.write(
@@ -78,23 +78,24 @@ def _database(args: argparse.Namespace, settings: Settings) -> str:
     if args.database_url_file:
         return private_line(args.database_url_file, "the file of --database-url-file")
     if args.data_dir:
-        return sqlite_in(args.data_dir)
+        return sqlite_in(args.data_dir, make=make)
     if os.environ.get(VARIABLE):
         return os.environ[VARIABLE]
     if settings.database_url_file:
         return private_line(settings.database_url_file, "database_url_file")
-    return settings.database_url or sqlite_in(_own_dir())
+    return settings.database_url or sqlite_in(_own_dir(), make=make)
 
 
-def sqlite_in(directory: str) -> str:
-    """Give the address of the SQLite database in a directory, which is made if need be: the account's alone.
+def sqlite_in(directory: str, *, make: bool) -> str:
+    """Give the address of the SQLite database in a directory, the account's alone; `make` it if need be.
 
     Raises:
         EnvironmentFault: the directory cannot be made, is another account's, or is open to others.
     """
     path = os.path.abspath(directory)
     try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        if make:
+            os.makedirs(path, mode=0o700, exist_ok=True)
         found = os.stat(path)
     except OSError as error:
         raise EnvironmentFault(f"cannot use the directory {path}: {os.strerror(error.errno or 0)}") from None
