@@ -55,7 +55,13 @@ class Receiver:
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         word = self.plan.pop(0) if len(self.plan) > 1 else self.plan[0]
         self.log.append(
-            {"line": head[0], "headers": headers, "body": body.decode(), "valid": self.valid(headers, body), "did": word}
+            {
+                "line": head[0],
+                "headers": headers,
+                "body": body.decode(),
+                "valid": self.valid(headers, body),
+                "did": word,
+            }
         )
         if word in ANSWERS:
             writer.write(ANSWERS[word])

@@ -44,7 +44,11 @@ def test_counters_gauges_and_histograms_are_read_by_prometheus():
     assert found["halo_report_queue", ()] == 7
     assert found["halo_part_alive", (("part", "writer"),)] == 1
     assert found["halo_devices", (("state", "silent"),)] == 12
-    buckets = {dict(labels)["le"]: value for (name, labels), value in found.items() if name == "halo_request_seconds_bucket"}
+    buckets = {
+        dict(labels)["le"]: value
+        for (name, labels), value in found.items()
+        if name == "halo_request_seconds_bucket"
+    }
     assert (buckets["0.001"], buckets["0.005"], buckets["10"], buckets["+Inf"]) == (1, 2, 2, 3)
     assert found["halo_request_seconds_count", (("route", "policy"),)] == 3
     assert found["halo_request_seconds_sum", (("route", "policy"),)] == pytest.approx(99.0045)
@@ -61,7 +65,7 @@ def test_no_label_and_no_value_breaks_the_text(label, value):
     if "\r" in label or any(char in label for char in "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"):
         assert len(text.split("\n")) == 4  # the parser of Python splits lines at more than line feeds
         return
-    ((_, labels), found), = read(text).items()
+    (((_, labels), found),) = read(text).items()
     assert dict(labels)["state"] == label
     assert found == value or (math.isnan(found) and math.isnan(value))
 
@@ -80,7 +84,11 @@ def test_every_name_that_the_console_counts_is_declared():
     for source in SOURCES:
         for node in ast.walk(ast.parse(source.read_text())):
             first = node.args[0] if isinstance(node, ast.Call) and node.args else None
-            if isinstance(first, ast.Constant) and isinstance(first.value, str) and first.value.startswith("halo_"):
+            if (
+                isinstance(first, ast.Constant)
+                and isinstance(first.value, str)
+                and first.value.startswith("halo_")
+            ):
                 used.add(first.value)
     assert used <= METRICS.keys()
     assert {"halo_webhook_attempts_total", "halo_policy_requests_total"} <= used
@@ -93,7 +101,10 @@ def test_probes_that_fail_cost_their_own_sample_only():
     metrics.watch("writer", lambda: 1 / 0)
     metrics.watch("jobs", lambda: True)
     found = read(metrics.text())
-    assert found == {("halo_part_alive", (("part", "writer"),)): 0, ("halo_part_alive", (("part", "jobs"),)): 1}
+    assert found == {
+        ("halo_part_alive", (("part", "writer"),)): 0,
+        ("halo_part_alive", (("part", "jobs"),)): 1,
+    }
     assert metrics.dead() == ("writer",)
 
 

@@ -58,6 +58,7 @@ async def send(
         "Content-Type": "application/json",
         "User-Agent": _USER_AGENT,
         "Accept-Encoding": "identity",
+        "Connection": "close",
         "webhook-id": identity,
         "webhook-timestamp": str(now),
         "webhook-signature": targets.sign(target.secrets, identity, now, body),
