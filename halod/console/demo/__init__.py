@@ -14,14 +14,16 @@ from typing import Final
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
+from halod.console.access import Role
 from halod.console.demo import draw, people, story
 from halod.console.ingest.apply import take
 from halod.console.policy import bundle
+from halod.console.security import tokens
 from halod.console.settings import Settings
+from halod.console.store import schema
 from halod.console.store.engine import Store
-from halod.console.store.schema import ENROLLMENTS
 from halod.policy.signed import Payload, public_bytes, sign
 
 DEVICES: Final = 120
@@ -58,6 +60,7 @@ def fill(store: Store, settings: Settings, *, now: int, devices: int = DEVICES) 
             )
             take(store, [msgspec.json.encode(document) for document in documents], now=at)
     _last_reports(store, lives, digests, now)
+    _enrol(store, [life.machine for life in lives.values()], start, now)
     _conflict(store, people.machine(min(46, devices)), now)
 
 
@@ -123,11 +126,40 @@ def _iso(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+_CLAIMS_ANOTHER: Final = 31
+"""A machine that claims another ring than its enrolment key gave it."""
+
+
+def _enrol(store: Store, machines: list[people.Machine], start: int, now: int) -> None:
+    """Give every ring its enrolment key, every machine a token and what its key assigned, and a program its token."""
+    with store.change() as c:
+        for ring in sorted({machine.ring for machine in machines}):
+            tokens.new_enroll_key(
+                c, name=f"laptops {ring}", ring=ring, now=start, days=120, by="platform team"
+            )
+        for machine in machines:
+            ring = "ring3-ga" if machine.number == _CLAIMS_ANOTHER else machine.ring
+            assigned = {
+                "assigned_ring": ring,
+                "assigned_units": "[]",
+                "install_id": f"demonstration-{machine.number}",
+            }
+            c.execute(
+                update(schema.DEVICES).where(schema.DEVICES.c.device == machine.device).values(**assigned)
+            )
+            at, by = start + machine.joined * _DAY, f"enroll-key laptops {ring}"
+            tokens.issue_device(
+                c, device=machine.device, install_id=assigned["install_id"], now=at, days=365, by=by
+            )
+        for name, role, days in (("siem export", Role.VIEWER, 180), ("dashboards", Role.VIEWER, 38)):
+            tokens.issue_api(c, name=name, role=role, now=now - 29 * _DAY, days=days, by="platform team")
+
+
 def _conflict(store: Store, machine: people.Machine, now: int) -> None:
     """Let a known device ask again without its old token, as after a new installation or an attempt to be it."""
     with store.write() as c:
         c.execute(
-            insert(ENROLLMENTS).values(
+            insert(schema.ENROLLMENTS).values(
                 device=machine.device,
                 install_id=hashlib.sha256(b"another installation").hexdigest()[:32],
                 hostname=f"{machine.hostname}-new",

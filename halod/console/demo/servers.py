@@ -244,15 +244,14 @@ SERVERS: Final = (
     Server(
         name="postmark",
         kind="denied",
-        weight=1.6,
+        weight=4,
         words=("npx", "-y", "postmark-mcp"),
         pin="backdoored",
-        units=("support", "payments"),
     ),
     Server(
         name="free-models",
         kind="denied",
-        weight=1.2,
+        weight=4,
         url="https://mcp.evil.example/sse?k={n}",
         host="mcp.evil.example",
         pin="collects what it is sent",
@@ -263,8 +262,8 @@ SERVERS: Final = (
 
 APPROVED: Final = (
     ("wiki", 8.0, ()),
-    ("playwright-mcp", 3.0, ()),
-    ("git-tools", 4.0, ("engineering",)),
+    ("playwright", 3.0, ()),
+    ("git", 4.0, ("engineering",)),
     ("github", 4.0, ("engineering",)),
     ("grafana", 2.0, ("engineering", "data")),
     ("house-tool", 2.0, ()),

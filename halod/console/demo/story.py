@@ -73,10 +73,10 @@ class Life:
     @staticmethod
     def _resolves(day: int, row: Row) -> float:
         if row.defined.server.kind == "denied":
-            return 0.22 if day >= LOOKED_AT else 0.0
+            return 0.13 if day >= LOOKED_AT else 0.0
         if day < LOOKED_AT:
             return 0.008
-        return RESOLVES if row.defined.server.kind == "version-drift" else RESOLVES / 2.5
+        return RESOLVES if row.defined.server.kind == "version-drift" else RESOLVES / 1.7
 
     def _open(self, day: int, nth: int) -> None:
         number, units = self.machine.number, self.machine.units

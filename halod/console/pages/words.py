@@ -38,7 +38,7 @@ STATES: Final = {
 STATE_MEANING: Final = {
     "reporting": "It reported lately.",
     "silent": "Nothing has come from it lately. What is shown is what it said last.",
-    "partly": "Something on it could not be read. Nothing found there is not the same as clean.",
+    "partly": "Something on it could not be read, or it reports a fault. Nothing found there is not the same as clean.",
     "limited": "It named more than 1,000 different servers in 30 days, so further reports with new ones are refused.",
 }
 
