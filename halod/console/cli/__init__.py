@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of `halo-server`: which commands there are, and how every one of them ends.
 
-A command is a module of this package with `run(args) -> exit code` and `add(subparsers)`, which gives its parser or those
-of its actions. It is imported when it is the one called, has the options of `common`, and finds what they come to in
+A command is a module of this package with `run(args) -> exit code` and `add(subparsers)`, which gives its parser or
+those of its actions. It is imported when it is the one called, has the options of `common`, and finds what they come to in
 `args.settings`.
 
 Exit codes: 0 done; 1 the command's own "no"; 2 wrong usage or settings, or the machine does not let it work; 70 a fault
@@ -25,7 +25,9 @@ COMMANDS: Final = {
     "migrate": "bring the database to this release's schema",
     "token": "make, list and revoke tokens of the API and of devices",
     "enroll-key": "make, list and revoke the keys that machines enrol with",
-    "backup": "write a copy of a SQLite database while the console runs",
+    "publish": "make a signed policy that of the fleet",
+    "webhooks": "try webhooks out, and retry or discard what did not arrive",
+    "backup": "write a copy of the database while the console runs",
     "prune": "forget now what the settings say is past its time",
 }
 """Each command, in the order of the help, with the line that the help shows."""

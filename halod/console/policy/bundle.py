@@ -101,7 +101,7 @@ def publish(
     *,
     by: str,
     now: int,
-    by_kind: str = "cli",
+    by_kind: str = "command",
     address: str = "",
     checked: Checked | None = None,
 ) -> PolicyRow:
@@ -116,7 +116,7 @@ def publish(
         settings: with the pinned keys.
         by: who publishes it.
         now: seconds since the epoch.
-        by_kind: what `by` is: `session`, `api-token` or `cli`.
+        by_kind: what `by` is: `session`, `api-token` or `command`.
         address: where it came from.
         checked: what `examine` gave for this envelope; it is examined here without, or when another came between.
 
