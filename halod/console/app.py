@@ -61,7 +61,6 @@ class Part(Protocol):
 def table(
     settings: Settings,
     *,
-    routes: Sequence[Route] = ROUTES,
     refusals: Refusals | None = None,
     provider: Provider | None = None,
 ) -> tuple[Route, ...]:
@@ -70,19 +69,19 @@ def table(
     whole = [*login.routes(pages.render, counted, lambda: _provider_logout(settings, provider))]
     if settings.oidc is not None and provider is not None:
         whole += journey.routes(pages.render, counted, settings.oidc, provider)
-    whole += [*enroll.routes(counted), *routes]
+    whole += [*enroll.routes(counted), *ROUTES]
     seen = [*((route.method, route.path) for route in whole), *RAW]
     if len(seen) != len(set(seen)):
         raise ValueError("two routes have one address")
     return tuple(whole)
 
 
-def build(console: Console, *, routes: Sequence[Route] = ROUTES, jobs: bool = True) -> ASGIApp:
+def build(console: Console, *, routes: Sequence[Route] | None = None, jobs: bool = True) -> ASGIApp:
     """Make the application.
 
     Args:
         console: what it works with.
-        routes: the table, for tests of others than ROUTES.
+        routes: the whole table, for tests of others than `table` gives.
         jobs: whether this process does what is to be done at intervals.
     """
     settings, clock, place = console.settings, console.clock, site(console.settings)
@@ -93,7 +92,7 @@ def build(console: Console, *, routes: Sequence[Route] = ROUTES, jobs: bool = Tr
     )
     writer = _writer(console)
     paths: dict[str, dict[str, ASGIApp]] = {}
-    for route in table(settings, routes=routes, refusals=refusals, provider=provider):
+    for route in table(settings, refusals=refusals, provider=provider) if routes is None else routes:
         paths.setdefault(route.path, {})[route.method] = gate.guard(route)
     paths.setdefault(REPORT, {})["POST"] = _named(REPORT, report_app(console, writer, refusals))
     found = [Path(path, _Methods(paths[path], gate)) for path in sorted(paths, key=_order)]

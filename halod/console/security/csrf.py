@@ -6,7 +6,8 @@ A request that changes something is taken only
 1. from our own pages, by the browser's word: `Sec-Fetch-Site: same-origin`, or without that header an `Origin` that
    is ours. One that has neither, or contradicts itself, is refused (every browser since 2023 sends both to https and
    loopback addresses);
-2. with the session's form token, in the field `csrf` or the header `X-CSRF-Token`, if there is a session.
+2. with the session's form token, in the field `csrf` or the header `X-CSRF-Token`, unless it is signing in, which
+   does nothing by the session that a browser has.
 
 Requests with an `Authorization` header need neither: no browser adds one by itself, and the cookie is not looked at.
 """

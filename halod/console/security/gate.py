@@ -156,7 +156,7 @@ class Gate:
             return
         if call.actor.kind != "api-token":
             csrf.check_origin(headers, self._site.origin(headers.get("host", "")))
-        if call.actor.kind == "session":
+        if call.actor.kind == "session" and route.access is not Access.PUBLIC:
             csrf.check_token(headers, call.body, call.actor.csrf)
 
     def _tell(self, route: Route, call: Call, problem: Problem) -> Response:
