@@ -24,7 +24,6 @@ HARNESSES = ("claude-code", "cursor", "codex", "gemini-cli", "vscode", "opencode
 KINDS = ("unapproved", "version-drift", "denied")
 REASONS = ("malformed", "symlink", "too-large", "unreadable")
 POPULAR = 60
-TRANSITIONS = 50
 
 
 def sha256(text):
@@ -49,8 +48,9 @@ def _thing(draw, number):
 class _Fleet:
     """Rows by table; counts as they come."""
 
-    def __init__(self, number, seed):
+    def __init__(self, number, seed, transitions):
         self.number = number
+        self.transitions = transitions
         self.draw = random.Random(seed)
         self.things = {}
         self.groups = defaultdict(lambda: [0, 0, "", 0])
@@ -62,13 +62,17 @@ class _Fleet:
         """Give the rows of a device, as (table, row)."""
         draw, device = self.draw, sha256(f"device {nth}")
         ring = RINGS[min(int(draw.expovariate(0.8)), 3)]
-        units = sorted({f"unit-{min(int(draw.expovariate(0.05)), 199)}" for _ in range(draw.choice((0, 1, 1, 1, 2)))})
+        units = sorted(
+            {f"unit-{min(int(draw.expovariate(0.05)), 199)}" for _ in range(draw.choice((0, 1, 1, 1, 2)))}
+        )
         digest = "sha256:" + sha256(f"policy {min(int(draw.expovariate(1.2)), 9)}")
         first = NOW - draw.randrange(300 * 86400)
         count = draw.choice((0, 3, 4, 5, 5, 6, 7, 10))
         skipped = draw.randrange(1, 4) if draw.random() < 0.03 else 0
         heard = NOW - (draw.randrange(900) if draw.random() < 0.95 else draw.randrange(80 * 86400))
-        row = dict.fromkeys(("username", "claimed_time", "install_id", "assigned_ring", "error_code", "last_error"), "")
+        row = dict.fromkeys(
+            ("username", "claimed_time", "install_id", "assigned_ring", "error_code", "last_error"), ""
+        )
         yield schema.DEVICES, row | {
             "device": device, "hostname": f"mbp-{nth:06}", "os": "macos", "halod": "0.1.0", "ring": ring,
             "digest": digest, "mode": "allowlist", "units": str(units).replace("'", '"'), "assigned_units": "[]",
@@ -83,14 +87,19 @@ class _Fleet:
             yield schema.DEVICE_UNITS, {"unit": unit, "device": device}
         yield from self.findings(device, ring, units, count, first)
         yield from self.gaps(device, skipped, first)
-        for harness, entry in sorted({(draw.choice(HARNESSES), f"entry-{draw.randrange(150)}") for _ in range(4)}):
-            yield schema.APPROVED, {
-                "device": device,
-                "harness": harness,
-                "username": "dev",
-                "entry": entry,
-                "count": 1,
-            }
+        for harness, entry in sorted(
+            {(draw.choice(HARNESSES), f"entry-{draw.randrange(150)}") for _ in range(4)}
+        ):
+            yield (
+                schema.APPROVED,
+                {
+                    "device": device,
+                    "harness": harness,
+                    "username": "dev",
+                    "entry": entry,
+                    "count": 1,
+                },
+            )
             self.tally("approved", entry, "", 1, first)
 
     def findings(self, device, ring, units, count, first):
@@ -110,7 +119,7 @@ class _Fleet:
                 "fix": f"remove {server}", "ring": ring, "projects": 0, "enabled": True, "stale": False,
                 "first_seen": at, "last_seen": at,
             }  # fmt: skip
-            for each in range(TRANSITIONS // 5):
+            for each in range(self.transitions // 5):
                 event = ("opened", "changed")[each > 0]
                 self.seq += 1
                 yield schema.TRANSITIONS, row | {
@@ -123,7 +132,13 @@ class _Fleet:
                 cell[1] += (dim, value, thing) not in seen["groups"]
                 cell[2], cell[3] = kind, max(cell[3], at)
                 seen["groups"].add((dim, value, thing))
-            pairs = [("harness", harness), ("ring", ring), ("definition", digest), ("server", server), ("kind", kind)]
+            pairs = [
+                ("harness", harness),
+                ("ring", ring),
+                ("definition", digest),
+                ("server", server),
+                ("kind", kind),
+            ]
             for dim, value in [*pairs, *(("unit", unit) for unit in units)]:
                 self.tally(dim, value, kind, (dim, value, kind) not in seen["tallies"], at)
                 seen["tallies"].add((dim, value, kind))
@@ -165,27 +180,32 @@ class _Fleet:
         still = Counter()
         for (day, kind), opened in sorted(self.opened.items()):
             still[kind] += opened
-            yield schema.DAYS, {
-                "day": day,
-                "kind": kind,
-                "open": still[kind],
-                "opened": opened,
-                "changed": 0,
-                "resolved": 0,
-            }
-        for nth in range(20_000):
+            yield (
+                schema.DAYS,
+                {
+                    "day": day,
+                    "kind": kind,
+                    "open": still[kind],
+                    "opened": opened,
+                    "changed": 0,
+                    "resolved": 0,
+                },
+            )
+        for nth in range(min(self.number, 20_000)):
             yield schema.AUDIT, {
-                "time": NOW - 20_000 + nth, "actor": f"person-{nth % 7}", "actor_kind": "session", "target": "",
+                "time": NOW - self.number + nth, "actor": f"person-{nth % 7}", "actor_kind": "session", "target": "",
                 "action": ("login", "export", "token.revoke")[nth % 3], "detail": "{}", "address": "127.0.0.1",
             }  # fmt: skip
 
 
-def fill(store, devices, seed=7):
-    """Write a fleet of so many devices: five findings and fifty transitions each, on average."""
-    fleet = _Fleet(devices, seed)
+def fill(store, devices, seed=7, transitions=50):
+    """Write a fleet of so many devices: five findings each on average, and about so many transitions."""
+    fleet = _Fleet(devices, seed, transitions)
     with store.write() as connection:
         if not store.sqlite:
-            connection.exec_driver_sql("SET LOCAL session_replication_role = replica")  # foreign keys hold by themselves
+            connection.exec_driver_sql(
+                "SET LOCAL session_replication_role = replica"
+            )  # foreign keys hold by themselves
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         else:
             connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")

@@ -28,7 +28,7 @@ MOST: Final = 200
 """Most rows of a page."""
 TEXT_LIMIT: Final = 1024
 """Characters of a filter: nothing that is stored is longer (`halod.status.TEXT_LIMIT`)."""
-LOOKED_AT: Final = 10_000
+LOOKED_AT: Final = 5_000
 """Most rows that one page of filtered rows looks at."""
 _CURSOR_LIMIT: Final = 12_000
 _LIMIT: Final = re.compile(r"[1-9][0-9]{0,2}", re.ASCII)

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 
 from halod.console.store.paging import DEFAULT_LIMIT, Page, checked
 from halod.console.store.read.rows import Row, Time, columns
-from halod.console.store.read.walk import Check, Listing, read
+from halod.console.store.read.walk import Check, Equal, Listing, equals, read
 from halod.console.store.schema import AUDIT
 
 
@@ -40,12 +40,10 @@ def audit(
 ) -> Page[AuditRow]:
     """List lines, newest first; `action` and `actor` exact."""
     checked(action, actor)
-    index = []
+    equal: list[Equal] = [(_A.actor, actor)] if actor else []
     checks: list[Check] = []
-    if actor:
-        index.append(_A.actor == actor)
     if action and actor:
-        checks.append(lambda columns: columns.action == action)
+        checks.append(equals(_A.action, action))
     elif action:
-        index.append(_A.action == action)
-    return read(c, _LINES, cursor=cursor, limit=limit, index=index, checks=checks)
+        equal.append((_A.action, action))
+    return read(c, _LINES, cursor=cursor, limit=limit, equal=equal, checks=checks)

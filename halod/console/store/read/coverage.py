@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, select
 from halod.console.store.paging import DEFAULT_LIMIT, MOST, Page, checked
 from halod.console.store.read.findings import Tally, prevalence
 from halod.console.store.read.rows import Row, columns
-from halod.console.store.read.walk import Check, Listing, read
+from halod.console.store.read.walk import Check, Equal, Listing, equals, read
 from halod.console.store.schema import DEVICES, SKIPPED
 
 
@@ -49,15 +49,13 @@ def gaps(
 ) -> Page[GapRow]:
     """List what could not be read, by device."""
     checked(reason, harness)
-    index = []
+    equal: list[Equal] = [(_S.reason, reason)] if reason else []
     checks: list[Check] = []
-    if reason:
-        index.append(_S.reason == reason)
     if harness and reason:
-        checks.append(lambda columns: columns.harness == harness)
+        checks.append(equals(_S.harness, harness))
     elif harness:
-        index.append(_S.harness == harness)
-    return read(c, _GAPS, cursor=cursor, limit=limit, index=index, checks=checks)
+        equal.append((_S.harness, harness))
+    return read(c, _GAPS, cursor=cursor, limit=limit, equal=equal, checks=checks)
 
 
 def reasons(c: Connection) -> tuple[Tally, ...]:

@@ -4,11 +4,11 @@
 from typing import Any, Final, Literal
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, func, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, func, select
 
 from halod.console.store.paging import DEFAULT_LIMIT, Page, checked
 from halod.console.store.read.rows import Row, Time, columns, texts
-from halod.console.store.read.walk import Candidates, Check, Listing, prefix, read
+from halod.console.store.read.walk import Candidates, Check, Equal, Listing, equals, prefix, read
 from halod.console.store.schema import APPROVED, DEVICE_UNITS, DEVICES, ENROLLMENTS, HEARTBEATS, SKIPPED
 
 State = Literal["", "reporting", "silent", "partly", "limited"]
@@ -98,11 +98,20 @@ class DeviceFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 _D: Final = DEVICES.c
 _H: Final = HEARTBEATS.c
-_LAST: Final = func.coalesce(_H.last_report, 0).label("last_report")
-_ROWS: Final = select(DEVICES, _LAST).outerjoin_from(DEVICES, HEARTBEATS, _H.device == _D.device)
-_SILENT: Final = select(
-    _H.device, _H.last_report, *(column for column in _D if column.name != "device")
-).join_from(HEARTBEATS, DEVICES, _H.device == _D.device)
+_ROWS: Final = select(DEVICES)
+_HEARD: Final = select(HEARTBEATS)
+
+
+def _with_report(found: FromClause) -> Select[Any]:
+    last = func.coalesce(_H.last_report, 0).label("last_report")
+    return select(found, last).outerjoin_from(found, HEARTBEATS, _H.device == found.c.device)
+
+
+def _with_device(found: FromClause) -> Select[Any]:
+    others = (column for column in _D if column.name != "device")
+    return select(found, *others).join_from(found, DEVICES, _D.device == found.c.device)
+
+
 _LISTS: Final = ("units", "assigned_units", "not_covered")
 _PLAIN: Final = tuple(name for name in DeviceRow.__struct_fields__ if name not in {*_LISTS, "silent"})
 
@@ -126,54 +135,65 @@ def devices(
     since = now - silent_after
     checks = _checks(where)
     candidates = _candidates(where)
+    equal: list[Equal] = []
     if where.state == "silent":
         if where.hostname:
             checks["hostname"] = lambda columns: and_(*prefix(columns.hostname, where.hostname))
         silent = _H.last_report < since
-        candidates.append(Candidates(column=_H.device, ids=select(_H.device).where(silent)))
+        candidates["silent"] = Candidates(column=_H.device, ids=select(_H.device).where(silent))
         index = [silent]
         listing = Listing(
             kind="devices.silent",
-            rows=_SILENT,
+            rows=_HEARD,
             key=(_H.last_report, _H.device),
             types=(int, str),
             make=lambda row: _row(row, since),
             descending=True,
+            show=_with_device,
         )
     else:
         if where.state == "reporting":
             checks["heard"] = lambda columns: columns.last_report >= since
         # An index has each of these in the order of the list; likely the rarest first.
         walked = next((name for name in ("state", "digest", "ring") if name in checks), "")
-        index = prefix(_D.hostname, where.hostname)
         if walked:
-            index.insert(0, checks.pop(walked)(_D))
+            del checks[walked], candidates[walked]
+            equal = [_selected(where)[walked]]
+        index = prefix(_D.hostname, where.hostname)
         listing = Listing(
             kind="devices",
             rows=_ROWS,
             key=(_D.hostname, _D.device),
             types=(str, str),
             make=lambda row: _row(row, since),
+            show=_with_report,
         )
     return read(
         c,
         listing,
         cursor=cursor,
         limit=limit,
+        equal=equal,
         index=index,
         checks=tuple(checks.values()),
-        candidates=candidates,
+        candidates=tuple(candidates.values()),
     )
 
 
-def _checks(where: DeviceFilter) -> dict[str, Check]:
-    found: dict[str, Check] = {}
+def _selected(where: DeviceFilter) -> dict[str, Equal]:
+    """Give the conditions that are a column with a value."""
+    found: dict[str, Equal] = {}
     if where.state in {"partly", "limited"}:
-        found["state"] = lambda columns: columns[where.state]
+        found["state"] = (_D[where.state], True)
     if where.digest:
-        found["digest"] = lambda columns: columns.digest == where.digest
+        found["digest"] = (_D.digest, where.digest)
     if where.ring:
-        found["ring"] = lambda columns: columns.ring == where.ring
+        found["ring"] = (_D.ring, where.ring)
+    return found
+
+
+def _checks(where: DeviceFilter) -> dict[str, Check]:
+    found = {name: equals(*one) for name, one in _selected(where).items()}
     if where.unit:
         found["unit"] = lambda columns: in_unit(columns.device, where.unit)
     return found
@@ -185,21 +205,15 @@ def in_unit(device: ColumnElement[str], unit: str) -> ColumnElement[bool]:
     return select(1).where(one.unit == unit, one.device == device).exists()
 
 
-def _candidates(where: DeviceFilter) -> list[Candidates]:
+def _candidates(where: DeviceFilter) -> dict[str, Candidates]:
     known = select(_D.device)
-    found = []
+    found = {name: known.where(column == value) for name, (column, value) in _selected(where).items()}
     if where.unit:
-        found.append(select(DEVICE_UNITS.c.device).where(DEVICE_UNITS.c.unit == where.unit))
-    if where.state in {"partly", "limited"}:
-        found.append(known.where(_D[where.state]))
-    if where.digest:
-        found.append(known.where(_D.digest == where.digest))
-    if where.ring:
-        found.append(known.where(_D.ring == where.ring))
+        found["unit"] = select(DEVICE_UNITS.c.device).where(DEVICE_UNITS.c.unit == where.unit)
     if where.hostname:
-        found.append(known.where(*prefix(_D.hostname, where.hostname)))
+        found["hostname"] = known.where(*prefix(_D.hostname, where.hostname))
     column = _H.device if where.state == "silent" else _D.device
-    return [Candidates(column=column, ids=ids) for ids in found]
+    return {name: Candidates(column=column, ids=ids) for name, ids in found.items()}
 
 
 def every(
@@ -227,6 +241,7 @@ def every(
         key=(_D.device,),
         types=(str,),
         make=lambda row: _row(row, since),
+        show=_with_report,
     )
     return read(c, listing, cursor=cursor, limit=limit, checks=tuple(checks.values()))
 
@@ -234,7 +249,7 @@ def every(
 def device(c: Connection, device: str, *, now: int, silent_after: int) -> DeviceRow | None:
     """Give one device, None if it is not known."""
     checked(device)
-    row = c.execute(_ROWS.where(_D.device == device)).first()
+    row = c.execute(_with_report(DEVICES).where(_D.device == device)).first()
     return None if row is None else _row(row, now - silent_after)
 
 
@@ -262,15 +277,16 @@ def approved(c: Connection, device: str) -> tuple[ApprovedRow, ...]:
 _E: Final = ENROLLMENTS.c
 _PENDING: Final = Listing(
     kind="pending",
-    rows=select(ENROLLMENTS, func.coalesce(_D.hostname, "").label("known_hostname")).outerjoin_from(
-        ENROLLMENTS, DEVICES, _D.device == _E.device
-    ),
+    rows=select(ENROLLMENTS),
     key=(_E.device,),
     types=(str,),
     make=lambda row: PendingRow(**columns(row, *PendingRow.__struct_fields__)),
+    show=lambda found: select(found, func.coalesce(_D.hostname, "").label("known_hostname")).outerjoin_from(
+        found, DEVICES, _D.device == found.c.device
+    ),
 )
 
 
 def pending(c: Connection, *, cursor: str = "", limit: int = DEFAULT_LIMIT) -> Page[PendingRow]:
     """List devices that wait for an operator, by device."""
-    return read(c, _PENDING, cursor=cursor, limit=limit, index=[_E.state == "waiting"])
+    return read(c, _PENDING, cursor=cursor, limit=limit, equal=[(_E.state, "waiting")])

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings, grouped by what they are about, one by one, and counted over the fleet."""
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, FromClause, Select, and_, func, select
 
 from halod.console.store.dims import key as dim_key
 from halod.console.store.paging import DEFAULT_LIMIT, Page, checked
 from halod.console.store.read.devices import in_unit
 from halod.console.store.read.rows import Row, Time, columns
-from halod.console.store.read.walk import FEW, Candidates, Check, Listing, prefix, read
+from halod.console.store.read.walk import FEW, Candidates, Check, Equal, Listing, equals, prefix, read
 from halod.console.store.schema import DEVICE_UNITS, DEVICES, FINDINGS, GROUP_COUNTS, TALLIES, THINGS
 
 Order = Literal["devices", "last-seen"]
@@ -102,10 +102,13 @@ Dim = Literal["kind", "harness", "ring", "unit", "definition", "server", "reason
 _T: Final = THINGS.c
 _G: Final = GROUP_COUNTS.c
 _GROUPS: Final = select(
-    _G.thing.label("id"),
-    *(_G.kind, _G.findings, _G.devices, _G.last_seen),
-    *(_T.server, _T.what, _T.transport, _T.fix, _T.first_seen),
-).join_from(GROUP_COUNTS, THINGS, _T.id == _G.thing)
+    _G.thing.label("id"), *(_G.dim, _G.value, _G.kind, _G.findings, _G.devices, _G.last_seen)
+)
+
+
+def _with_thing(found: FromClause) -> Select[Any]:
+    things = (_T.server, _T.what, _T.transport, _T.fix, _T.first_seen)
+    return select(found, *things).join_from(found, THINGS, _T.id == found.c.id)
 
 
 def _group(row: object) -> GroupRow:
@@ -120,6 +123,7 @@ _GROUP_LISTS: Final = {
         types=(int, int),
         make=_group,
         descending=True,
+        show=_with_thing,
     )
     for order, column in (("devices", _G.devices), ("last-seen", _G.last_seen))
 }
@@ -131,9 +135,9 @@ def groups(
     """List groups of findings, most devices (or last seen) first."""
     checked(where.kind, where.harness, where.ring, where.unit, where.server, where.what)
     dim, value = dim_key(harness=where.harness, ring=where.ring, unit=where.unit)
-    index = [_G.dim == dim, _G.value == value]
+    equal: list[Equal] = [(_G.dim, dim), (_G.value, value)]
     if where.kind:
-        index.append(_G.kind == where.kind)
+        equal.append((_G.kind, where.kind))
     checks: list[Check] = []
     candidates = []
     if where.what:
@@ -144,12 +148,13 @@ def groups(
         ids = select(_T.id).where(*prefix(_T.server, where.server))
         candidates.append(Candidates(column=_G.thing, ids=ids))
     listing = _GROUP_LISTS[where.order]
-    return read(c, listing, cursor=cursor, limit=limit, index=index, checks=checks, candidates=candidates)
+    return read(c, listing, cursor=cursor, limit=limit, equal=equal, checks=checks, candidates=candidates)
 
 
 def group(c: Connection, thing: int) -> GroupRow | None:
     """Give one group counted over the fleet, None if there is none."""
-    row = c.execute(_GROUPS.where(_G.dim == "", _G.value == "", _G.thing == thing)).first()
+    counted = _GROUPS.where(_G.dim == "", _G.value == "", _G.thing == thing)
+    row = c.execute(_with_thing(counted.subquery("found"))).first()
     return None if row is None else _group(row)
 
 
@@ -179,8 +184,9 @@ def findings(
         return Page(())
     unit = given.pop("unit", "")
     walked = next((name for name in _IN_ORDER if name in given), "")
-    checks: list[Check] = [_equal(name, value) for name, value in given.items() if name != walked]
-    candidates = [_having(name, value) for name, value in given.items()]
+    others = {name: value for name, value in given.items() if name != walked}
+    checks: list[Check] = [equals(_F[name], value) for name, value in others.items()]
+    candidates = [_having(name, value) for name, value in others.items()]
     if unit:
         checks.append(lambda columns: in_unit(columns.device, unit))
         candidates.append(_in_unit(unit))
@@ -189,7 +195,7 @@ def findings(
         _FINDINGS,
         cursor=cursor,
         limit=limit,
-        index=[_F[walked] == given[walked]] if walked else (),
+        equal=[(_F[walked], given[walked])] if walked else (),
         checks=checks,
         candidates=candidates,
     )
@@ -204,10 +210,6 @@ def _any(c: Connection, where: FindingFilter) -> bool:
     if where.thing:
         counted = counted.where(_G.thing == where.thing)
     return bool(c.scalar(select(counted.exists())))
-
-
-def _equal(name: str, value: str | int) -> Check:
-    return lambda columns: columns[name] == value
 
 
 def _having(name: str, value: str | int) -> Candidates:
@@ -236,4 +238,4 @@ _TALLIES: Final = Listing(
 def prevalence(c: Connection, dim: Dim, *, cursor: str = "", limit: int = DEFAULT_LIMIT) -> Page[Tally]:
     """List the values of `dim`, most devices first."""
     listing = msgspec.structs.replace(_TALLIES, kind=f"prevalence.{dim}")
-    return read(c, listing, cursor=cursor, limit=limit, index=[_TALLY.dim == dim])
+    return read(c, listing, cursor=cursor, limit=limit, equal=[(_TALLY.dim, dim)])

@@ -164,7 +164,7 @@ _USERS: Final = Listing(
 def users(c: Connection, entry: str, *, cursor: str = "", limit: int = DEFAULT_LIMIT) -> Page[EntryUse]:
     """List who uses an entry, by device."""
     checked(entry)
-    return read(c, _USERS, cursor=cursor, limit=limit, index=[_A.entry == entry])
+    return read(c, _USERS, cursor=cursor, limit=limit, equal=[(_A.entry, entry)])
 
 
 def digests(c: Connection, ring: str = "") -> tuple[DigestRow, ...]:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 
 from halod.console.store.paging import DEFAULT_LIMIT, Page, checked
 from halod.console.store.read.rows import Row, Time, columns
-from halod.console.store.read.walk import Check, Listing, read
+from halod.console.store.read.walk import Check, Equal, Listing, equals, read
 from halod.console.store.schema import TOKENS
 
 
@@ -42,15 +42,13 @@ def tokens(
 ) -> Page[TokenRow]:
     """List tokens, the newest first; `kind` is `device` or `api`."""
     checked(kind, device)
-    index = []
+    equal: list[Equal] = [(_T.device, device)] if device else []
     checks: list[Check] = []
-    if device:
-        index.append(_T.device == device)
     if kind and device:
-        checks.append(lambda columns: columns.kind == kind)
+        checks.append(equals(_T.kind, kind))
     elif kind:
-        index.append(_T.kind == kind)
-    return read(c, _TOKENS, cursor=cursor, limit=limit, index=index, checks=checks)
+        equal.append((_T.kind, kind))
+    return read(c, _TOKENS, cursor=cursor, limit=limit, equal=equal, checks=checks)
 
 
 def token(c: Connection, number: int) -> TokenRow | None:

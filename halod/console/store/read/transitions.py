@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from sqlalchemy import Connection, func, select
 
-from halod.console.store.paging import DEFAULT_LIMIT, Page, checked
+from halod.console.store.paging import DEFAULT_LIMIT, Page, checked, encode_cursor
 from halod.console.store.read.rows import Row, Time, columns
 from halod.console.store.read.walk import Listing, read
 from halod.console.store.schema import DEVICES, TRANSITIONS
@@ -58,8 +58,9 @@ def since(c: Connection, *, after: int, limit: int = DEFAULT_LIMIT, device: str 
     gets nothing twice.
     """
     checked(device)
-    index = [_T.seq > after, *([_T.device == device] if device else [])]
-    rows = read(c, _SINCE, cursor="", limit=limit, index=index).rows
+    start = encode_cursor(_SINCE.kind, after)
+    equal = [(_T.device, device)] if device else []
+    rows = read(c, _SINCE, cursor=start, limit=limit, equal=equal).rows
     return Page(rows, str(rows[-1].seq if rows else after))
 
 
@@ -68,5 +69,5 @@ def newest(
 ) -> Page[TransitionRow]:
     """List transitions, newest first."""
     checked(device)
-    index = [_T.device == device] if device else []
-    return read(c, _NEWEST, cursor=cursor, limit=limit, index=index)
+    equal = [(_T.device, device)] if device else []
+    return read(c, _NEWEST, cursor=cursor, limit=limit, equal=equal)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a filtered list is read with bounded work, whatever the filters are.
 
-A list has one order, its key. Conditions that an index holds in that order (`index`) are walked. When some
+A list has one order, its key. What an index holds in that order (`equal`, `index`) is walked. When another
 condition selects few rows at all (`few`), those are fetched, filtered and sorted instead. When none does, one page
 walks at most `paging.LOOKED_AT` rows. What is shown is exact in each case; a page may be short, and its `next`
 goes on behind the last row that was looked at.
@@ -17,7 +17,10 @@ from halod.console.store.paging import LOOKED_AT, Page, after_prefix, decode_cur
 
 T = TypeVar("T")
 Check = Callable[[Any], ColumnElement[bool]]
-"""A condition on the columns of a list, in whatever table or subquery they are."""
+"""A condition on the columns of a list, those that `show` adds included."""
+
+Equal = tuple[ColumnElement[Any], Any]
+"""A column and the value that it has to have."""
 
 FEW: Final = 2_000
 """So many rows are fetched and sorted for one page."""
@@ -38,7 +41,7 @@ class Listing(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     make: Callable[[Any], T]
     descending: bool = False
     show: Callable[[Any], Select[Any]] = select
-    """Adds to a subquery of rows, found already, what is shown beside them."""
+    """Adds to a subquery of rows what other tables have of them, row by row."""
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,77 +65,104 @@ def prefix(column: ColumnElement[str], text: str) -> list[ColumnElement[bool]]:
     return [column >= text] if end is None else [column >= text, column < end]
 
 
+def equals(column: ColumnElement[Any], value: Any) -> Check:  # noqa: ANN401 -- whatever the column has
+    """Give the check that a column has a value."""
+    name = str(column.key)
+    return lambda columns: columns[name] == value
+
+
 def read(
     c: Connection,
     listing: Listing[T],
     *,
     cursor: str,
     limit: int,
+    equal: Sequence[Equal] = (),
     index: Sequence[ColumnElement[bool]] = (),
     checks: Sequence[Check] = (),
     candidates: Sequence[Candidates] = (),
 ) -> Page[T]:
     """Give a page of `listing`.
 
-    `index` are the conditions that its index has in order, `checks` all others, `candidates` those of either kind
-    that are worth a look whether they select few rows.
+    `equal` are columns that the index to walk begins with and their values, `index` further conditions that it has
+    in order; `checks` are all others, `candidates` those of them that are worth a look whether they select few rows.
     """
-    behind = [*index, *_behind(listing, cursor)]
-    if candidates and checks:
-        for one in candidates:
-            if few(c, one.ids):
-                chosen = one.column.in_(select(one.ids.limit(FEW + 1).subquery()))
-                columns = listing.rows.selected_columns
-                rows = listing.rows.where(chosen, *behind, *(check(columns) for check in checks))
-                return _page(c, listing, rows, (), limit=limit)[0]
-    rows = listing.rows.where(*behind)
-    found, short = _page(c, listing, rows, checks, limit=limit, most=FIRST_LOOK)
-    if not (checks and short):
-        return found
-    found, short = _page(c, listing, rows, checks, limit=limit)
-    last = _last_looked_at(c, listing, rows) if short else None
+    walk = _Walk(c, listing, checks, cursor)
+    if not checks:
+        return walk.page(walk.in_order(equal, index, limit + 1), limit)
+    for one in candidates:
+        if few(c, one.ids):
+            return walk.page(walk.among(one, equal, index), limit)
+    for most in (FIRST_LOOK, LOOKED_AT):
+        rows = walk.in_order(equal, index, most)
+        found = walk.page(rows, limit)
+        if found.next:
+            return found
+    last = walk.last_of(rows, LOOKED_AT)
     return found if last is None else Page(found.rows, encode_cursor(listing.kind, *last))
 
 
-def _behind(listing: Listing[Any], cursor: str) -> list[ColumnElement[bool]]:
-    if not cursor:
-        return []
-    last = tuple_(*decode_cursor(listing.kind, cursor, *listing.types))
-    key = tuple_(*listing.key)
-    return [key < last if listing.descending else key > last]
+class _Walk(Generic[T]):
+    """One question: the rows of a list behind a cursor."""
 
+    def __init__(self, c: Connection, listing: Listing[T], checks: Sequence[Check], cursor: str) -> None:
+        self._c = c
+        self._listing = listing
+        self._checks = checks
+        self._order = listing.key
+        self._last = decode_cursor(listing.kind, cursor, *listing.types) if cursor else ()
 
-def _order(listing: Listing[Any], columns: Any) -> list[ColumnElement[Any]]:  # noqa: ANN401 -- of a table or subquery
-    found = [columns[one.key] for one in listing.key]
-    return [column.desc() if listing.descending else column for column in found]
+    def in_order(
+        self, equal: Sequence[Equal], index: Sequence[ColumnElement[bool]], most: int
+    ) -> Select[Any]:
+        """Give the first `most` rows of an index.
 
+        What is equal is asked for as a range, and is part of the order: to a planner a column that equals a value
+        orders nothing, and it would rather walk a whole table by its key until it has met enough rows with the value.
+        """
+        self._order = (*(column for column, _ in equal), *self._listing.key)
+        ranges = (
+            column.op(sign, is_comparison=True)(value) for column, value in equal for sign in (">=", "<=")
+        )
+        rows = self._listing.rows.where(*ranges, *index, *self._behind(*(value for _, value in equal)))
+        return rows.order_by(*map(self._directed, self._order)).limit(most)
 
-def _ordered(listing: Listing[Any], rows: Select[Any]) -> Select[Any]:
-    return rows.order_by(*(one.desc() if listing.descending else one for one in listing.key))
+    def among(
+        self, candidates: Candidates, equal: Sequence[Equal], index: Sequence[ColumnElement[bool]]
+    ) -> Select[Any]:
+        """Give those rows that are candidates: at most `FEW`, in no order."""
+        self._order = self._listing.key
+        chosen = candidates.column.in_(select(candidates.ids.limit(FEW + 1).subquery()))
+        return self._listing.rows.where(
+            chosen, *(column == value for column, value in equal), *index, *self._behind()
+        )
 
+    def _behind(self, *values: Any) -> list[ColumnElement[bool]]:  # noqa: ANN401 -- of the columns that are equal
+        if not self._last:
+            return []
+        last, key = tuple_(*values, *self._last), tuple_(*self._order)
+        return [key < last if self._listing.descending else key > last]
 
-def _page(
-    c: Connection,
-    listing: Listing[T],
-    rows: Select[Any],
-    checks: Sequence[Check],
-    *,
-    limit: int,
-    most: int = LOOKED_AT,
-) -> tuple[Page[T], bool]:
-    """Give the page, and whether rows ran out before it was full."""
-    inner = _ordered(listing, rows).limit(most if checks else limit + 1).subquery("found")
-    shown = listing.show(inner).where(*(check(inner.c) for check in checks))
-    found = c.execute(shown.order_by(*_order(listing, inner.c)).limit(limit + 1)).all()
-    full = len(found) > limit
-    names = [str(one.key) for one in listing.key]
-    key = [found[limit - 1]._mapping[name] for name in names] if full else []  # noqa: SLF001 -- SQLAlchemy's own name for it
-    following = encode_cursor(listing.kind, *key) if full else ""
-    return Page(tuple(listing.make(row) for row in found[:limit]), following), not full
+    def page(self, rows: Select[Any], limit: int) -> Page[T]:
+        """Give the page that `rows` make."""
+        listing = self._listing
+        inner = rows.subquery("found")
+        shown = listing.show(inner)
+        columns = shown.selected_columns
+        shown = shown.where(*(check(columns) for check in self._checks))
+        shown = shown.order_by(*(self._directed(inner.c[str(one.key)]) for one in self._order))
+        found = self._c.execute(shown.limit(limit + 1)).all()
+        following = ""
+        if len(found) > limit:
+            last = found[limit - 1]._mapping  # noqa: SLF001 -- SQLAlchemy's own, documented name
+            following = encode_cursor(listing.kind, *(last[str(one.key)] for one in listing.key))
+        return Page(tuple(listing.make(row) for row in found[:limit]), following)
 
+    def last_of(self, rows: Select[Any], most: int) -> tuple[Any, ...] | None:
+        """Give the key of the last of `most` rows that were looked at; None: there were fewer."""
+        keys = rows.with_only_columns(*self._listing.key, maintain_column_froms=True)
+        row = self._c.execute(keys.offset(most - 1).limit(1)).first()
+        return None if row is None else tuple(row)
 
-def _last_looked_at(c: Connection, listing: Listing[Any], rows: Select[Any]) -> tuple[Any, ...] | None:
-    """Give the key of the last row that a bounded walk looked at; None: it came to the end."""
-    keys = _ordered(listing, rows.with_only_columns(*listing.key, maintain_column_froms=True))
-    row = c.execute(keys.offset(LOOKED_AT - 1).limit(1)).first()
-    return None if row is None else tuple(row)
+    def _directed(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        return column.desc() if self._listing.descending else column
