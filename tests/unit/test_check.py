@@ -21,6 +21,7 @@ from halod.check import files, machine, network, policy
 from halod.check.examine import examine
 from halod.settings import parse, secret
 from tests.support.certificates import DAY, NOW, Authority
+from tests.support.guard import HANG, LONG
 from tests.support.roles import in_child
 
 ROOT = os.geteuid() == 0
@@ -52,7 +53,7 @@ def put(path, text, mode=0o600):
 def served(answer: bytes, context: ssl.SSLContext | None = None, seen: list | None = None):
     """Run a server that reads one request at a time and answers with `answer`; gives its port."""
     listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(10)
+    listener.settimeout(HANG)
 
     def serve():
         while True:
@@ -61,7 +62,7 @@ def served(answer: bytes, context: ssl.SSLContext | None = None, seen: list | No
             except OSError:
                 return
             with contextlib.suppress(OSError), plain:
-                plain.settimeout(10)
+                plain.settimeout(HANG)
                 speaks = context.wrap_socket(plain, server_side=True) if context else plain
                 with speaks:
                     request = speaks.recv(65_536)
@@ -76,7 +77,7 @@ def served(answer: bytes, context: ssl.SSLContext | None = None, seen: list | No
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(10)
+        thread.join(HANG)
 
 
 def http(status: int, *headers: str) -> bytes:
@@ -250,7 +251,7 @@ def test_root_lets_the_agents_account_ask():
     ids = probe.Ids(other.pw_uid, other.pw_gid, ())
     owners = []
     listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(10)
+    listener.settimeout(HANG)
     port = listener.getsockname()[1]
 
     def serve():
@@ -264,7 +265,7 @@ def test_root_lets_the_agents_account_ask():
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     said = probe.ask(f"http://127.0.0.1:{port}/", tls_context(), ids=ids)
-    thread.join(10)
+    thread.join(HANG)
     listener.close()
     assert (said.kind, said.status) == ("answer", 204)
     assert owners == [str(other.pw_uid)]
@@ -274,7 +275,7 @@ def test_root_lets_the_agents_account_ask():
 def test_a_child_that_hangs_is_ended(monkeypatch):
     monkeypatch.setattr(probe, "_GRACE", 0.2)
     other = pwd.getpwnam("nobody")
-    monkeypatch.setattr(probe, "_ask", lambda *_: threading.Event().wait(60))
+    monkeypatch.setattr(probe, "_ask", lambda *_: threading.Event().wait(LONG))
     said = probe.ask(
         "http://127.0.0.1:1/", tls_context(), ids=probe.Ids(other.pw_uid, other.pw_gid, ()), total=0.2
     )
