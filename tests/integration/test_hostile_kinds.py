@@ -7,17 +7,19 @@ Each gives one reason or is read, in a bounded time, and every other server of t
 import json
 import os
 import re
+import resource
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.guard import HANG
+
 MAIN = "import sys; from halod.cli import main; sys.exit(main())"
-HANG = 10.0
-"""Seconds: what is asked for is 2; a loaded machine gets more before a test says that it hangs."""
+MOST_WORK = 10.0
+"""Seconds of processor time, which a loaded machine does not lengthen much: 2 are what is asked for."""
 GOOD = {
     ".cursor/mcp.json": '{"mcpServers":{"still-cursor":{"command":"npx","args":["CANARYarg"]}}}',
     ".gemini/settings.json": '{"mcpServers":{"still-gemini":{"url":"https://mcp.example.com/CANARYpath"}}}',
@@ -37,13 +39,14 @@ ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="giving files to anothe
 
 def scan(home, *more):
     """Run the command; gives its document, and fails when it hangs, prints a canary or a traceback."""
-    start = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-c", MAIN, "scan", "--home", str(home), "--format", "json", *more],
-        capture_output=True, check=False, timeout=60, cwd="/",
+        capture_output=True, check=False, timeout=HANG, cwd="/",
     )  # fmt: skip
-    took = time.monotonic() - start
-    assert took < HANG, f"{took:.1f} s"
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert took < MOST_WORK, f"{took:.1f} s"
     assert b"Traceback" not in done.stderr
     assert b"CANARY" not in done.stdout + done.stderr
     return json.loads(done.stdout), done.returncode
