@@ -3,7 +3,7 @@
 
 import re
 
-from halod.policy.importing import arguments, choose, entry
+from halod.policy.importing import arguments, choose, entry, naming
 from halod.policy.importing.document import read
 from halod.policy.importing.model import ImportRefused
 from halod.policy.load import examine
@@ -20,11 +20,13 @@ def server_json(data):
         return
     calls = [lambda: choose.choose_package(server), lambda: choose.choose_remote(server)]
     for one in server.packages:
-        calls.append(lambda one=one: choose.choose_package(server, one.type, one.identifier))
-        calls.append(lambda one=one: choose.choose_package(server, one.type, one.identifier, DIGEST))
+        calls.append(lambda one=one: choose.choose_package(server, f"{one.type}={one.identifier}"))
+        calls.append(lambda one=one: choose.choose_package(server, str(one.number), DIGEST))
     for one in server.remotes:
         calls.append(lambda one=one: choose.choose_remote(server, str(one.number)))
         calls.append(lambda one=one: choose.choose_remote(server, one.url))
+    for one, option in naming.options(server.packages).items():
+        assert naming.fitting(server.packages, option.removeprefix("--package ")) == [one]
     for call in calls:
         try:
             pin = call()
