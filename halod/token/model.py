@@ -26,8 +26,6 @@ def is_bearer(text: str) -> bool:
 class TokenRefused(UsageError):
     """There is no token: the message says why, and holds none."""
 
-    code = "token"
-
 
 class Unreachable(TokenRefused):
     """The authorization server did not answer as one now; it may later."""
