@@ -88,9 +88,9 @@ def envelope(data):
 @functools.cache
 def known():
     """The payloads of the seeds: without the key no other one is ever taken."""
-    seeds = (Path(__file__).parent / "corpus" / "envelope").glob("*")
-    contents = [json.loads(path.read_bytes()) for path in seeds]
-    return {sha256(base64.b64decode(one["payload"])).hexdigest() for one in contents if "payload" in one}
+    folder = Path(__file__).parent / "corpus" / "envelope"
+    seeds = [json.loads((folder / name).read_bytes()) for name in ("one", "two", "spaced")]
+    return {sha256(base64.b64decode(one["payload"])).hexdigest() for one in seeds}
 
 
 def repository(data):
