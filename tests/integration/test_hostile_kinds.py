@@ -11,11 +11,11 @@ import resource
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.support.guard import HANG
+from tests.support.roles import public_directory
 
 MAIN = "import sys; from halod.cli import main; sys.exit(main())"
 MOST_WORK = 10.0
@@ -143,23 +143,24 @@ def test_a_device_is_never_opened(tmp_path, format_):
 
 @pytest.mark.parametrize("format_", FILES)
 @ROOT_ONLY
-def test_what_belongs_to_another(tmp_path, format_):
+def test_what_belongs_to_another(format_):
     """Neither another account's file nor a hard link to one is read."""
-    path = make_home(tmp_path, format_, FILES[format_][1].encode())
-    tmp_path.chmod(0o755)
-    for root, folders, files in os.walk(tmp_path):
-        for name in folders + files:
-            os.chown(os.path.join(root, name), 12345, 12345)
-    os.chown(tmp_path, 12345, 12345)
-    os.chown(path, 54321, 54321)
-    path.chmod(0o644)
-    for parent in tmp_path.parents[:3]:
-        if parent != Path("/tmp"):  # pytest's own folders are 0700: the account must be able to pass
-            parent.chmod(0o755)
-    assert outcome(tmp_path, format_) == ({"wrong-owner"}, False)
-    os.chown(path, 0, 0)
-    os.link(path, path.with_name("second"))
-    assert outcome(tmp_path, format_) == ({"hard-linked"}, False)
+    with (
+        public_directory() as place
+    ):  # pytest closes its own to others, and again when another run of it begins
+        home = place / "home"
+        home.mkdir()
+        path = make_home(home, format_, FILES[format_][1].encode())
+        for root, folders, files in os.walk(home):
+            for name in folders + files:
+                os.chown(os.path.join(root, name), 12345, 12345)
+        os.chown(home, 12345, 12345)
+        os.chown(path, 54321, 54321)
+        path.chmod(0o644)
+        assert outcome(home, format_) == ({"wrong-owner"}, False)
+        os.chown(path, 0, 0)
+        os.link(path, path.with_name("second"))
+        assert outcome(home, format_) == ({"hard-linked"}, False)
 
 
 def nested(format_, opening, closing, levels):
