@@ -16,10 +16,10 @@ DEVICE = Device(
 )
 
 
-def tried(org, device=DEVICE, **fields):
+def tried(wanted, device=DEVICE, **fields):
     theirs = fields.get("org", "acme")
     policy = f"org: {theirs}\nrings: [r]\nmcp: {{}}\n"
-    return judge(public(KEY), org, device, "r", [])(envelope(policy=policy, **fields)).code
+    return judge(public(KEY), wanted, device, "r", [])(envelope(policy=policy, **fields)).code
 
 
 @pytest.mark.parametrize(
