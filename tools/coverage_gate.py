@@ -19,6 +19,7 @@ PARTS = (
     "halod/roles",
     "halod/policy/signed",
     "halod/agent/fetched",
+    "halod/token",
 )
 
 

@@ -21,6 +21,14 @@ _MOST: Final = 64 * 1024
 Enrolment = Literal["none", "pending", "enrolled", "refused"]
 
 
+class PolicyVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest signed policy that was taken from an organisation."""
+
+    org: str
+    version: int
+    sha256: str
+
+
 class Device(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One installation. `install_id` is 32 hex digits, random, made once; `token` is the server's, or ""."""
 
@@ -31,6 +39,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     policy_version: int = 0
     policy_sha256: str = ""
     """Of the newest signed policy that was taken: no older one is."""
+    policy_others: tuple[PolicyVersion, ...] = ()
+    """The same of organisations that `policy.org` named before: going back to one allows no older policy either."""
 
     def __repr__(self) -> str:
         """Give the type's name only: the token is a secret."""
@@ -58,6 +68,14 @@ class DeviceFile:
     def update(self, device: Device) -> None:
         """Put `device` in place. Raises OSError, after which the old one still counts."""
         self._device = self._write(device)
+
+    def peek(self) -> Device | None:
+        """Give what the file says and change nothing; None when there is none that can be read."""
+        try:
+            data = read_small(self._path, _MOST)
+            return None if data is None else msgspec.json.decode(data, type=Device)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None
 
     def _read(self) -> Device | None:
         try:

@@ -5,8 +5,9 @@ Knows no network: `fetch` brings what the server said. Invariants:
 
 1. Only a document that `halod.policy.signed` takes replaces the policy in force. Whatever else arrives, or does
    not arrive, changes the words alone: the last good one goes on, across restarts and outages, however old.
-2. The newest version that was taken is remembered in the device's file: no older one is taken, not from a server
-   and not from the cache. A cache is believed as little as a server: its signature is checked at each start.
+2. The newest version that was taken of each organisation is remembered in the device's file: no older one is taken,
+   not from a server, not from the cache, and not after `policy.org` went to another one and came back. A cache is
+   believed as little as a server: its signature is checked at each start.
 3. A disk that refuses costs only what the next start would know.
 4. An outage is said when it has lasted GRACE seconds: a laptop that wakes up has none. Without a policy in force
    it is said at once, as is everything that a person has to mend.
@@ -24,7 +25,7 @@ from typing import Final, Protocol
 import msgspec
 
 from halod.agent.dates import date
-from halod.agent.devicefile import Device
+from halod.agent.devicefile import Device, PolicyVersion
 from halod.agent.files import read_small, replace
 from halod.agent.reply import Followed
 from halod.agent.sources import Current
@@ -36,6 +37,8 @@ GRACE: Final = 3600.0
 """Seconds for which a server may be out of reach before the status says so."""
 _PENDING: Final = "the policy has not been fetched yet: servers are listed and not judged"
 _KEPT_BYTES: Final = 2 * MAX_BYTES
+_MOST_ORGS: Final = 64
+"""Organisations whose versions are remembered beside that of the last one; only root can name another."""
 
 
 class Store(Protocol):
@@ -105,6 +108,7 @@ class FetchedPolicy:
         self._held: Signed | None = None
         self._since = 0.0
         self._seen = Seen()
+        self._others: dict[str, Seen] = {}
         self._fault: _Fault | None = None
         self._document: bytes | None = None
         self._etag = ""
@@ -152,7 +156,8 @@ class FetchedPolicy:
         with self._lock:
             self._load()
             self._document, self._etag, self._asked = document, etag, self._wall()
-            org, seen = self._org(), self._seen
+            org = self._org()
+            seen = self._seen_of(org)
         # Not under the lock: a large policy takes a while to read, and a cycle asks meanwhile.
         try:
             signed = verify(document, self._keys, org=org, seen=seen, now=self._wall())
@@ -200,7 +205,7 @@ class FetchedPolicy:
             self._fault = None
             if self._held is None or self._held.sha256 != signed.sha256:
                 self._held, self._since = signed, self._wall()
-            self._seen = signed.seen
+            self._note(signed.seen)
             self._keep(document)
 
     def _said(self) -> tuple[str, str]:
@@ -231,6 +236,20 @@ class FetchedPolicy:
     def _org(self) -> str:
         return self._pinned_org or self._seen.org
 
+    def _seen_of(self, org: str) -> Seen:
+        """Give the newest that was taken of an organisation; of the last one when none is named."""
+        return self._seen if org in {"", self._seen.org} else self._others.get(org, Seen())
+
+    def _note(self, seen: Seen) -> None:
+        """Make this the newest of its organisation, and the last one that was taken."""
+        before = self._seen
+        self._others.pop(seen.org, None)
+        if before.org not in {"", seen.org}:
+            self._others[before.org] = before
+            while len(self._others) > _MOST_ORGS:
+                del self._others[next(iter(self._others))]
+        self._seen = seen
+
     def _load(self) -> None:
         """Read what an earlier run knew: once."""
         if self._loaded:
@@ -241,16 +260,23 @@ class FetchedPolicy:
             self._seen = Seen(
                 org=device.policy_org, version=device.policy_version, sha256=device.policy_sha256
             )
+            self._others = {
+                one.org: Seen(org=one.org, version=one.version, sha256=one.sha256)
+                for one in device.policy_others
+            }
         try:
             data = read_small(self._cache, _KEPT_BYTES)
             kept = None if data is None else msgspec.json.decode(data, type=Kept)
             if kept is None:
                 return
             envelope = kept.envelope
-            held = verify_kept(envelope, self._keys, org=self._org(), seen=self._seen)
+            org = self._org()
+            held = verify_kept(envelope, self._keys, org=org, seen=self._seen_of(org))
         except (OSError, UsageError, msgspec.MsgspecError, ValueError, RecursionError):
             return  # a cache that is not to be believed is none: it is fetched again
-        self._held, self._since, self._seen = held, kept.since, held.seen
+        self._held, self._since = held, kept.since
+        self._note(held.seen)
+        self._remember()  # the device's file may have been lost: then the cache alone knew
         self._document = envelope
         if kept.source == self._source:
             self._etag = kept.etag
@@ -262,14 +288,27 @@ class FetchedPolicy:
             data = msgspec.json.encode(kept)
             if read_small(self._cache, _KEPT_BYTES) != data:
                 replace(self._cache, data)
+        self._remember()
+
+    def _remember(self) -> None:
+        """Keep which versions were seen, where that is not yet known."""
         seen = self._seen
+        others = tuple(
+            PolicyVersion(org=one.org, version=one.version, sha256=one.sha256)
+            for one in self._others.values()
+        )
+        known = (seen.org, seen.version, seen.sha256, others)
         with suppress(EnvironmentFault):
             device = self._store.device
-            if (device.policy_org, device.policy_version, device.policy_sha256) != (
-                seen.org,
-                seen.version,
-                seen.sha256,
-            ):
+            if (
+                device.policy_org,
+                device.policy_version,
+                device.policy_sha256,
+                device.policy_others,
+            ) != known:
                 self._store.update_device(
-                    policy_org=seen.org, policy_version=seen.version, policy_sha256=seen.sha256
+                    policy_org=seen.org,
+                    policy_version=seen.version,
+                    policy_sha256=seen.sha256,
+                    policy_others=others,
                 )

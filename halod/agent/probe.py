@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One harmless question to an endpoint, for `halod check`: a GET, no redirect, no body kept.
+"""One harmless question to an endpoint, for `halod check`: a GET, no redirect, no body kept but a policy to be judged.
 
 Running as root, the question is asked by a child that became the agent's account first, as the service does
 (design 2): root has no network. What is root's to read (TLS context, token, the interpreter's own library on
@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from halod.agent.policytrial import LIMIT, Tried
 from halod.errors import UsageError
 from halod.roles import identity
 from halod.roles.identity import Ids
@@ -23,7 +24,9 @@ from halod.roles.identity import Ids
 TOTAL: Final = 15.0
 """Seconds for one question: somebody waits for it."""
 _GRACE: Final = 5.0
-_MOST: Final = 4096
+_MOST: Final = 64 * 1024
+_READ: Final = 1024
+"""Bytes of a body that nobody judges."""
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -32,21 +35,29 @@ class Answered(msgspec.Struct, frozen=True):
     kind: str
     status: int = 0
     words: str = ""
+    tried: Tried | None = None
+    """What a judge said of the body; None when there was none to judge."""
 
 
 def ask(
-    url: str, tls: ssl.SSLContext, *, bearer: str = "", ids: Ids | None = None, total: float = TOTAL
+    url: str,
+    tls: ssl.SSLContext,
+    *,
+    bearer: str = "",
+    ids: Ids | None = None,
+    total: float = TOTAL,
+    judge: Callable[[bytes], Tried] | None = None,
 ) -> Answered:
     """Send a GET to `url` and give what came back, within `total` seconds and a few more.
 
-    With `ids` a child asks, which has become that account.
+    With `ids` a child asks, which has become that account. `judge` reads a policy's document, in that child.
     """
     if ids is None:
-        return _ask(url, tls, bearer, total)
+        return _ask(url, tls, bearer, total, judge)
     readable, writable = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
     child = os.fork()
     if child == 0:
-        _in_child(writable, ids, lambda: _ask(url, tls, bearer, total))
+        _in_child(writable, ids, lambda: _ask(url, tls, bearer, total, judge))
     os.close(writable)
     try:
         return _collect(readable, child, total + _GRACE)
@@ -54,7 +65,9 @@ def ask(
         os.close(readable)
 
 
-def _ask(url: str, tls: ssl.SSLContext, bearer: str, total: float) -> Answered:
+def _ask(
+    url: str, tls: ssl.SSLContext, bearer: str, total: float, judge: Callable[[bytes], Tried] | None
+) -> Answered:
     from halod.agent.faults import WORDS, Fault
     from halod.agent.http import Client
 
@@ -63,12 +76,18 @@ def _ask(url: str, tls: ssl.SSLContext, bearer: str, total: float) -> Answered:
     except UsageError as error:
         return Answered("settings", 0, error.message)
     try:
-        answer = client.send("GET", url, bearer=bearer, limit=1024)
+        answer = client.send("GET", url, bearer=bearer, limit=_READ if judge is None else LIMIT)
     except Fault as error:
         return Answered(error.kind, error.status, WORDS[error.kind])
     finally:
         client.close()
-    return Answered("answer", answer.status)
+    if judge is None or answer.status != 200:
+        return Answered("answer", answer.status)
+    if not answer.whole:
+        return Answered(
+            "answer", 200, "", Tried("policy-malformed", "what the server gives is larger than 1 MiB")
+        )
+    return Answered("answer", 200, "", judge(answer.body))
 
 
 def _load() -> None:

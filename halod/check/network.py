@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an endpoint's answer means. The only module of this room that knows the agent, and loads it late.
 
-Pure but for `endpoints` and `canary`. A URL is shown as its host only: its path and query are nobody's business.
+Pure but for `endpoints` and `canary`. A policy that is fetched is judged as the agent would judge it.
+A URL is shown as its host only: its path and query are nobody's business.
 """
 
+import base64
 import os
 from typing import TYPE_CHECKING, Final
 
 from halod.check import files, machine
 from halod.check.model import Check, Verdict, fault, ok, warning
+from halod.check.policy import device
 from halod.errors import UsageError
 from halod.launch.urls import parse_url
 from halod.settings import Settings, secret
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from halod.agent.policytrial import Tried
     from halod.agent.probe import Answered
     from halod.roles.identity import Ids
 
@@ -31,6 +37,14 @@ _ADVICE: Final = {
     "proxy": "check HTTPS_PROXY and NO_PROXY in the service's environment",
     "protocol": "check that the port is that of an HTTP server",
     "redirect": "write the final URL into the settings",
+}
+_REFUSED: Final = {
+    "policy-malformed": "serve the file that halo sign wrote, as it is",
+    "policy-unsigned": "compare policy.public_keys with what halo keygen --public KEY prints",
+    "policy-foreign": "check policy.org, and what is served",
+    "policy-older": "sign the policy anew, with a higher version",
+    "policy-expired": "sign the policy anew, and check this machine's clock",
+    "policy-invalid": "halo validate shows every fault",
 }
 
 
@@ -65,9 +79,29 @@ def endpoints(settings: Settings, *, root: bool) -> list[Check]:
 
     for key, url in wanted:
         bearer = _token(settings) if key == "report.url" else ""
-        said = probe.ask(url, tls, bearer=bearer, ids=ids)
+        judge = _judge(settings) if key == "policy.url" else None
+        said = probe.ask(url, tls, bearer=bearer, ids=ids, judge=judge)
         checks.append(words(key, host_of(url), said, token=bool(bearer)))
+        if said.tried is not None:
+            checks += _policy(settings, said.tried)
     return checks
+
+
+def _judge(settings: Settings) -> "Callable[[bytes], Tried]":
+    """Give what judges a policy as the agent would; without rights to the state, what it has seen is not known."""
+    from halod.agent.devicefile import DeviceFile
+    from halod.agent.policytrial import judge
+
+    chosen, machine_is = settings.policy, settings.device
+    keys = [base64.b64decode(key) for key in chosen.public_keys]
+    return judge(keys, chosen.org, DeviceFile(settings.state.dir).peek(), machine_is.ring, machine_is.units)
+
+
+def _policy(settings: Settings, tried: "Tried") -> list[Check]:
+    """Say whether the policy that came would be taken, and whether it knows the device."""
+    if tried.code:
+        return [fault("policy", f"{tried.words} ({tried.code})", _REFUSED.get(tried.code, ""))]
+    return [ok("policy", tried.words), *device(settings, tried.problems, tried.rings)]
 
 
 def _meant(settings: Settings) -> list[Check]:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the policy is valid, and knows the device's ring and units."""
 
+from collections.abc import Sequence
+
 from halod.check.files import AS_ROOT, is_out_of_reach
 from halod.check.model import Check, count, fault, ok, warning
 from halod.errors import UsageError
 from halod.policy.load import PolicyError, load
-from halod.policy.model import Policy
 from halod.policy.scope import check_device
 from halod.settings import Settings
 
@@ -13,7 +14,7 @@ _MOST_LINES = 20
 
 
 def policy(settings: Settings) -> list[Check]:
-    """Check the policy that the settings name; one that is fetched is left to the service."""
+    """Check the policy that the settings name; one that is fetched is `network`'s."""
     if settings.policy.path:
         return _file(settings)
     if settings.policy.url:
@@ -53,20 +54,20 @@ def _file(settings: Settings) -> list[Check]:
                 "remove the keys, or fetch the policy with policy.url",
             )
         )
-    return [*checks, *_device(settings, loaded)]
+    known = settings.device
+    return [*checks, *device(settings, check_device(loaded, known.ring, known.units), loaded.rings)]
 
 
-def _device(settings: Settings, loaded: Policy) -> list[Check]:
-    device = settings.device
-    problems = check_device(loaded, device.ring, device.units)
+def device(settings: Settings, problems: Sequence[str], rings: Sequence[str]) -> list[Check]:
+    """Say whether a policy with these rings knows the device: `problems` are those of its ring and units."""
     if problems:
         return [fault("device", problem, "use the policy's names in [device]") for problem in problems]
-    if loaded.rings and not device.ring:
+    if rings and not settings.device.ring:
         return [
             warning(
                 "device.ring",
                 "the device is in no ring: only what is approved for every device or its units is approved on it",
-                f"set device.ring to one of {', '.join(loaded.rings[:10])}",
+                f"set device.ring to one of {', '.join(rings[:10])}",
             )
         ]
     return [ok("device", "the policy knows the device's ring and units")]

@@ -15,7 +15,7 @@ COMMANDS = {
     "plan": "show what each AI tool on a ring would get, as files to deliver",
     "keygen": "make a key to sign policies with",
     "sign": "sign a policy, so that agents may fetch it from anywhere",
-    "mcp": "turn a server of an MCP registry into an entry of the policy",
+    "mcp": "make an entry of a server of an MCP registry, or print a token for a server",
     "approve": "turn a server that a status reports into an entry of the policy",
 }
 """Each command, in the order of the help, with the line that the help shows."""

@@ -11,12 +11,13 @@ import os
 import sys
 from datetime import UTC, date, datetime
 
+from halod.cli.colour import escape
 from halod.cli.plan_files import read_output, write_output
 from halod.cli.policy_files import Directory
 from halod.errors import UsageError
 from halod.policy.load import load
 from halod.policy.model import Policy
-from halod.policy.rendering.manifest import Plan, plan
+from halod.policy.rendering.manifest import NAME, Plan, plan
 from halod.policy.rendering.model import SYSTEMS, System
 from halod.policy.repository import examine_all
 from halod.policy.scope import check_device
@@ -46,7 +47,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", metavar="DIR", help="write the files below DIR, and DIR/manifest.json")
     parser.add_argument(
-        "--against", metavar="DIR", help="print a diff against what --out once wrote into DIR"
+        "--against",
+        metavar="DIR",
+        help="print only what would change: a diff against what --out once wrote into DIR",
     )
     parser.add_argument("--system", choices=SYSTEMS, help="files of one system only (of both)")
 
@@ -64,16 +67,20 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(problem, advice="name what the policy has under rings and units")
     systems: tuple[System, ...] = (args.system,) if args.system else SYSTEMS
     made = plan(policy, args.ring, units, today, systems)
+    said = []
     if args.against:
-        sys.stdout.write(_difference(read_output(args.against), made))
+        difference = _difference(read_output(args.against), made)
+        sys.stdout.write(difference)
+        said += [] if difference else [f"no file differs from those below {args.against}"]
     if args.out:
         gone = write_output(args.out, made)
         if not args.against:
             sys.stdout.write(_summary(made, gone))
+        said += [f"written below {args.out}: {len(made.files)} files and {NAME}"]
     elif not args.against:
         sys.stdout.write(_whole(made))
-    for warning in made.manifest.warnings:
-        sys.stderr.write(f"warning: {warning}\n")
+    for line in (*said, *(f"warning: {warning}" for warning in made.manifest.warnings)):
+        sys.stderr.write(f"{escape(line)}\n")
     return 0
 
 

@@ -13,7 +13,16 @@ from halod.cli import signing_key
 from halod.errors import UsageError
 from halod.policy.load import MAX_BYTES as MOST_POLICY
 from halod.policy.load import parse, read_file
-from halod.policy.signed import VERSION_LIMIT, Payload, countersign, key_id, public_bytes, read_payload, sign
+from halod.policy.signed import (
+    VERSION_LIMIT,
+    Payload,
+    Refused,
+    countersign,
+    key_id,
+    public_bytes,
+    read_payload,
+    sign,
+)
 
 DESCRIPTION = """\
 Sign a policy (halos.yaml) for delivery over policy.url: one envelope (DSSE, Ed25519) with the policy, its org, a
@@ -52,7 +61,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--expires",
         metavar="WHEN",
-        default="90d",
         help="12h, 90d, 8w, 2027-06-30 or 2027-06-30T12:00:00Z (90d)",
     )
     parser.add_argument(
@@ -75,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
     if args.add:
         if args.version is not None:
             raise UsageError("--add leaves the version as it is", advice="sign the policy anew instead")
+        if args.expires is not None:
+            raise UsageError("--add leaves the expiry as it is", advice="sign the policy anew instead")
         if read_payload(data).expires <= datetime.now(UTC):
             raise UsageError("that policy has expired", advice="sign it anew")
         envelope = countersign(data, keys)
@@ -103,7 +113,7 @@ def _payload(args: argparse.Namespace, data: bytes, out: str) -> Payload:
         org=policy.org,
         version=_next(args.version, out, policy.org, issued),
         issued=issued,
-        expires=_expiry(args.expires, issued),
+        expires=_expiry("90d" if args.expires is None else args.expires, issued),
         policy=data.decode(),
     )
 
@@ -112,16 +122,31 @@ def _next(wanted: int | None, out: str, org: str, issued: datetime) -> int:
     """Give the version: the one that is wanted, if it is higher than what the output file has, or one that is."""
     before = 0
     if out != "-" and os.path.lexists(out):
-        content = read_payload(read_file(out))
+        content = _there(out)
         before = content.version if content.org == org else 0
     if wanted is None:
-        return before + 1 if before else int(issued.timestamp())
+        return before + 1 if before else max(1, int(issued.timestamp()))
     if wanted <= before:
         raise UsageError(
             f"version {wanted} is not higher than version {before} in {out}, and agents take no older one",
             advice=f"leave --version out, or use {before + 1}",
         )
     return wanted
+
+
+def _there(out: str) -> Payload:
+    """Read the envelope that would be replaced. What is no file is not waited for."""
+    if os.path.exists(out) and not os.path.isfile(out):
+        raise UsageError(
+            f"{out} is there, and is no file", advice="name another one with --out; - is standard output"
+        )
+    try:
+        return read_payload(read_file(out))
+    except Refused as refused:
+        raise UsageError(
+            f"{out} is there, and is none: {refused.message}",
+            advice="name another file with --out, or remove it",
+        ) from None
 
 
 def _version(text: str) -> int:

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime
 import msgspec
 
 from halod.cli.policy_files import Directory
+from halod.errors import UsageError
 from halod.policy.load import MAX_BYTES, examine, read_file
 from halod.policy.model import Policy
 from halod.policy.repository import Located, examine_all
@@ -123,9 +124,17 @@ def _file(path: str, today: date) -> Found:
 
 
 def _directory(path: str, today: date) -> Found:
-    """Check a directory. Names of files are given beneath the path as it was given."""
+    """Check a directory. Names of files are given beneath the path as it was given.
+
+    Raises UsageError when it is too large.
+    """
     directory = Directory(path)
     found = examine_all(directory.files(), today)
+    if directory.too_large:
+        raise UsageError(
+            f"{path} is no policy repository: it has {directory.too_large}",
+            advice="name the directory of the policy alone",
+        )
     above = "" if path in {".", "./"} else path.rstrip("/") + "/"
     faults, doubts = (
         [

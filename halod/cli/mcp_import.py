@@ -45,7 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", metavar="NAME[@VERSION] | URL | FILE", nargs="?", help="the server, or its document"
     )
-    parser.add_argument("--package", metavar="TYPE[=IDENTIFIER]", default="", help="the package to pin")
+    parser.add_argument(
+        "--package",
+        metavar="TYPE[=IDENTIFIER[@VERSION]]|NUMBER",
+        default="",
+        help="the package to pin; where there are several they are listed with the words that choose each",
+    )
     parser.add_argument(
         "--remote",
         metavar="NUMBER|URL",
@@ -104,8 +109,7 @@ def _import(args: argparse.Namespace, text: str, which: str | None) -> int:
     said = [*server.notes]
     said += choose.admit(server, by_name=where.kind == "name", allow_deprecated=args.allow_deprecated)
     if which is None:
-        kind, _, identifier = args.package.partition("=")
-        pin = choose.choose_package(server, kind, identifier, args.sha256)
+        pin = choose.choose_package(server, args.package, args.sha256)
     else:
         pin = choose.choose_remote(server, which)
     origin = _origin(server, where, base)

@@ -5,7 +5,9 @@ Invariants:
 
 1. Nothing outside the directory is read: a link is followed only to a file in it, a link to a directory never.
 2. What could not be read is reported, never passed over, and never costs the rest.
-3. What comes out does not depend on the order of the file system. At most MAX_FILES files and MAX_DEPTH levels.
+3. What comes out does not depend on the order of the file system.
+4. A directory that is too large to be a policy repository (`/`, a home) is said to be that and nothing else:
+   MAX_NAMES names are looked at, MAX_FILES files and MAX_TOTAL bytes read, MAX_DEPTH levels gone down at most.
 
 Names that begin with a dot are not looked at: repositories keep there what is not policy (`.git`, `.github`).
 """
@@ -20,17 +22,27 @@ from halod.policy.repository import Located
 
 MAX_FILES = 10_000
 """YAML files of a repository; the largest that are known have some hundred."""
+MAX_NAMES = 200_000
+"""Files and directories of any kind: listing that many takes a second."""
+MAX_TOTAL = 64 * 1024 * 1024
+"""Bytes of all YAML files together."""
 MAX_DEPTH = 32
 """Levels of directories."""
 _SUFFIXES = (".yaml", ".yml")
 
 
 class Directory:
-    """One directory of policy files. `faults` and `warnings` are complete once `files` is exhausted."""
+    """One directory of policy files. `faults` and `warnings` are complete once `files` is exhausted.
+
+    With `too_large` they are beside the point: not everything was looked at.
+    """
 
     def __init__(self, path: str) -> None:
         self.faults: list[Located] = []
         self.warnings: list[Located] = []
+        self.too_large = ""
+        self._names_left = MAX_NAMES
+        self._bytes_left = MAX_TOTAL
         self._root = os.path.realpath(path)
         self._seen: set[tuple[int, int]] = set()
 
@@ -40,8 +52,11 @@ class Directory:
         Links come last: one counts only where its file is not read under a name of its own.
         """
         found, links = self._names()
-        if len(found) + len(links) > MAX_FILES:
-            self._fault("", f"more than {MAX_FILES} YAML files; name the directory of the policy alone")
+        if self._names_left < 0:
+            self.too_large = f"more than {MAX_NAMES} files and directories"
+        elif len(found) + len(links) > MAX_FILES:
+            self.too_large = f"more than {MAX_FILES} YAML files"
+        if self.too_large:
             return
         for name in sorted(found):
             yield from self._read(name, os.path.join(self._root, name), link=False)
@@ -57,11 +72,14 @@ class Directory:
         found: list[str] = []
         links: list[str] = []
         waiting = [""]
-        while waiting and len(found) + len(links) <= MAX_FILES:
+        while waiting and len(found) + len(links) <= MAX_FILES and self._names_left >= 0:
             folder = waiting.pop()
             try:
                 with os.scandir(os.path.join(self._root, folder)) as entries:
                     for entry in entries:
+                        self._names_left -= 1
+                        if self._names_left < 0:
+                            break
                         if not entry.name.startswith("."):
                             self._sort_in(os.path.join(folder, entry.name), entry, found, links, waiting)
             except OSError as error:
@@ -87,6 +105,8 @@ class Directory:
 
     def _read(self, name: str, path: str, *, link: bool) -> Iterator[tuple[str, bytes]]:
         """Read one file, if it is one: a FIFO or a device would keep us waiting, or never end."""
+        if self.too_large:
+            return
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
             with os.fdopen(descriptor, "rb") as file:
@@ -101,6 +121,10 @@ class Directory:
                 data = file.read(MAX_BYTES + 1)
         except OSError as error:
             self._fault(name, f"cannot be read: {_reason(error)}")
+            return
+        self._bytes_left -= len(data)
+        if self._bytes_left < 0:
+            self.too_large = f"more than {MAX_TOTAL // 1024 // 1024} MiB of YAML"
             return
         yield printable(name), data
 

@@ -21,8 +21,12 @@ _MOST = 16 * 1024
 def make(path: str) -> Ed25519PrivateKey:
     """Make a key and write it to a new file, mode 0600.
 
-    Raises UsageError when the file is there already or cannot be written.
+    Raises UsageError when the file is there already or cannot be written, or standard output is meant.
     """
+    if path == "-":
+        raise UsageError(
+            "a private key goes into a file, never to standard output", advice="name it with --out"
+        )
     key = Ed25519PrivateKey.generate()
     text = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -50,17 +54,27 @@ def make(path: str) -> Ed25519PrivateKey:
 def read(path: str) -> Ed25519PrivateKey:
     """Read a key.
 
-    Raises UsageError when the file cannot be read, others can read it, or it holds no plain Ed25519 key.
+    Raises UsageError when the file cannot be read, is no regular file, others can read it, or it holds no plain
+    Ed25519 key.
     """
+    if path == "-":
+        raise UsageError(
+            "a private key is read from a file, never from standard input", advice="halo keygen makes one"
+        )
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(descriptor)
-            data = file.read(_MOST) if stat.S_ISREG(found.st_mode) else b""
+            regular = stat.S_ISREG(found.st_mode)
+            data = file.read(_MOST) if regular else b""
     except (OSError, ValueError) as error:
         raise UsageError(
             f"cannot read the key {path}: {_why(error)}", advice="halo keygen makes one"
         ) from None
+    if not regular:
+        raise UsageError(
+            f"the key {path} is no regular file", advice="a key lies in a file that is its owner's alone"
+        )
     if found.st_mode & 0o077:
         raise UsageError(f"others can read the key {path}", advice=f"chmod 0600 {path}")
     try:

@@ -8,12 +8,14 @@ the organisation, a version that only grows, when it was issued, when it expires
 Pure: bytes and times in, values out. Invariants:
 
 1. Nothing of a payload is decoded before a pinned key has signed it, and what was signed is what is decoded.
+   Envelope and payload are strict JSON: no key twice, no NaN, a bounded depth.
 2. `verify` gives a policy that is good for this organisation, not older than the newest that was seen, and not
    expired; or raises. What it says is made of words of ours and of what a pinned key has signed.
 3. Only `halo` and the agent load this module: a scan and its workers never see a signature library.
 """
 
 import binascii
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -26,6 +28,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from halod.errors import UsageError
 from halod.policy.load import parse
 from halod.policy.model import Policy
+from halod.policy.strictjson import NotStrictError, decode
 
 PAYLOAD_TYPE: Final = "application/vnd.halos.policy.v1+json"
 MAX_BYTES: Final = 1024 * 1024
@@ -34,8 +37,12 @@ KEY_BYTES: Final = 32
 VERSION_LIMIT: Final = 2**53
 """Versions are below this: every JSON reader has them exactly."""
 _SIGNATURE_BYTES: Final = 64
-_MOST_SIGNATURES: Final = 16
+MOST_SIGNATURES: Final = 16
+"""Signatures of an envelope, those of strangers included: each costs every reader a check for each key."""
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
+# Of msgspec's messages: what stands there is a name of ours, never a stranger's.
+_AT: Final = re.compile(r" - at `\$\.([A-Za-z0-9.\[\]]+)`$")
+_MISSING: Final = re.compile(r"missing required field `([A-Za-z]+)`")
 
 Code = Literal["policy-malformed", "policy-unsigned", "policy-foreign", "policy-older", "policy-expired"]
 
@@ -61,14 +68,14 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class _Signature(msgspec.Struct):
     sig: str
-    keyid: str = ""
-    """A hint that nobody has signed: every pinned key is tried."""
+    keyid: str | None = ""
+    """A hint that nobody has signed: every pinned key is tried. DSSE takes one that is unset, so null, for empty."""
 
 
 class _Envelope(msgspec.Struct, rename="camel"):
     payload_type: str
     payload: str
-    signatures: Annotated[list[_Signature], msgspec.Meta(max_length=_MOST_SIGNATURES)]
+    signatures: list[_Signature]
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +153,8 @@ def countersign(data: bytes, keys: Sequence[Ed25519PrivateKey]) -> bytes:
     envelope, payload = _envelope(data)
     _faultless(_payload(payload))
     mine = {key_id(public_bytes(key)) for key in keys}
-    return _sealed(payload, [one for one in envelope.signatures if one.keyid not in mine], keys)
+    others = [_Signature(one.sig, one.keyid or "") for one in envelope.signatures if one.keyid not in mine]
+    return _sealed(payload, others, keys)
 
 
 def read_payload(data: bytes) -> Payload:
@@ -163,8 +171,8 @@ def _sealed(payload: bytes, signatures: list[_Signature], keys: Sequence[Ed25519
         )
         for key in keys
     ]
-    if len(signatures) + len(made) > _MOST_SIGNATURES:
-        raise UsageError(f"more than {_MOST_SIGNATURES} signatures")
+    if len(signatures) + len(made) > MOST_SIGNATURES:
+        raise UsageError(f"more than {MOST_SIGNATURES} signatures")
     envelope = _Envelope(
         payload_type=PAYLOAD_TYPE,
         payload=binascii.b2a_base64(payload, newline=False).decode(),
@@ -279,9 +287,14 @@ def _envelope(data: bytes) -> tuple[_Envelope, bytes]:
     if len(data) > MAX_BYTES:
         raise Refused("policy-malformed", "the signed policy is larger than 1 MiB")
     try:
+        decode(data)
         envelope = msgspec.json.decode(data, type=_Envelope)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise Refused("policy-malformed", "this is no signed policy (a DSSE envelope)") from None
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Refused(
+            "policy-malformed", f"this is no signed policy (a DSSE envelope): it {_fault(error)}"
+        ) from None
+    if len(envelope.signatures) > MOST_SIGNATURES:
+        raise Refused("policy-malformed", f"the envelope has more than {MOST_SIGNATURES} signatures")
     if envelope.payload_type != PAYLOAD_TYPE:
         raise Refused("policy-malformed", f"the envelope holds something else than {PAYLOAD_TYPE}")
     return envelope, _base64(envelope.payload)
@@ -289,16 +302,30 @@ def _envelope(data: bytes) -> tuple[_Envelope, bytes]:
 
 def _payload(data: bytes) -> Payload:
     try:
+        decode(data)
         payload = msgspec.json.decode(data, type=Payload)
         # An offset can lead out of the years that a calendar has.
         return msgspec.structs.replace(
             payload, issued=payload.issued.astimezone(UTC), expires=payload.expires.astimezone(UTC)
         )
-    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
+    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
         raise Refused(
             "policy-malformed",
-            "the signed content has not the fields org, version, issued, expires and policy",
+            f"the signed content is not org, version, issued, expires and policy: it {_fault(error)}",
         ) from None
+
+
+def _fault(error: Exception) -> str:
+    """Say what is wrong with a document, without a word of it."""
+    if isinstance(error, NotStrictError):
+        return error.fault
+    if found := _MISSING.search(str(error)):
+        return f"has no {found[1]}"
+    if found := _AT.search(str(error)):
+        return f"has something else in {found[1]} than belongs there"
+    if isinstance(error, OverflowError):
+        return "has a time outside the calendar"
+    return "has a field that is unknown" if "unknown field" in str(error) else "is another document"
 
 
 def _base64(text: str) -> bytes:

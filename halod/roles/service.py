@@ -48,6 +48,8 @@ PATIENCE: Final = 1.5
 """Seconds from Stop until an agent is killed: everything ends within 2 s (design 9)."""
 LOADING: Final = 60.0
 """Seconds an agent may take to read its settings, secrets and policy."""
+CLOSING: Final = 0.5
+"""Seconds that what was killed at the end has to be gone and reaped."""
 _BACKLOG: Final = 4 * 1024 * 1024  # bytes of answers the agent has not taken, above which no worker starts
 _MOST_QUEUED: Final = 4 * MAX_ACCOUNTS
 _MOST_SCANS: Final = 8  # an agent asks for one at a time; each holds a payload of up to a frame
@@ -357,7 +359,7 @@ class Service:
             agent.kill()
         self._watchers.close()
         self._pool.close()
-        end = time.monotonic() + 0.5
+        end = time.monotonic() + CLOSING
         while sum(agent.over() for agent in agents) < len(agents) and time.monotonic() < end:
             time.sleep(0.002)
         for agent in agents:

@@ -64,9 +64,9 @@ def load(
     places = model.places(platform)
     reader = Reader(platform=platform, root=os.geteuid() == 0 if root is None else root)
     managed_file = places.managed if managed is None else managed
-    preferences = _read(managed_file, missing_ok=True) if managed_file else None
+    preferences = read_file(managed_file, missing_ok=True) if managed_file else None
     file = posixpath.abspath(path or places.settings)
-    data = _read(file, missing_ok=path is None and preferences is not None)
+    data = read_file(file, missing_ok=path is None and preferences is not None)
     return build(
         None if data is None else (file, data),
         None if preferences is None else (managed_file, preferences),
@@ -83,7 +83,7 @@ def build(file: tuple[str, bytes] | None, preferences: tuple[str, bytes] | None,
     """Make Settings of the file and the managed preferences, each as (name, bytes). Raises SettingsError."""
     merged: Merged = {table: {} for table in TABLES}
     if file is not None:
-        _merge(merged, *_decode_toml(file[0], file[1], reader), reader)
+        _merge(merged, *decode_toml(file[0], file[1], reader), reader)
     if preferences is not None:
         from halod.settings.managed import decode
 
@@ -102,7 +102,7 @@ def build(file: tuple[str, bytes] | None, preferences: tuple[str, bytes] | None,
     )
 
 
-def _decode_toml(name: str, data: bytes, reader: Reader) -> tuple[Source, dict[str, Any]]:
+def decode_toml(name: str, data: bytes, reader: Reader) -> tuple[Source, dict[str, Any]]:
     """Decode TOML; a fault of the text itself is recorded, and the file then counts as empty."""
     if len(data) > MAX_BYTES:
         reader.problems.append(
@@ -168,7 +168,7 @@ def _check_together(merged: Merged, reader: Reader) -> None:
                 reader.fault(report[key], "needs report.url: there is nobody to show it to")
 
 
-def _read(path: str, *, missing_ok: bool) -> bytes | None:
+def read_file(path: str, *, missing_ok: bool) -> bytes | None:
     """Read a file, one byte more than MAX_BYTES at most; None when it may be missing and is."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)

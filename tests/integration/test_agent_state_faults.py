@@ -26,6 +26,7 @@ from halod.policy.scope import scope
 from halod.roles.answer import Answer
 from halod.roles.scan import Task, scan_home
 from halod.roles.worker import Job
+from tests.support.guard import HANG
 from tests.support.state import all_seen, finding, status
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,8 +60,8 @@ def lines(journal):
     return [line.split(" ") for line in text.split("\n")[:-1]]
 
 
-def wait_for(condition, process, seconds=30):
-    deadline = time.monotonic() + seconds
+def wait_for(condition, process):
+    deadline = time.monotonic() + HANG
     while not condition():
         assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < deadline
@@ -171,7 +172,7 @@ def test_no_room_for_a_file_to_grow(tmp_path):
     """A limit on file size stands for a full disk: a word for it, nothing half done, and on with room."""
     directory, journal = tmp_path / "state", tmp_path / "journal"
     process = child(directory, journal, 1, limit=96 * 1024)
-    assert process.wait(60) == 0, process.stderr.read()
+    assert process.wait(HANG) == 0, process.stderr.read()
     process.stderr.close()
     entries = lines(journal)
     assert entries[-1][0] == "F"

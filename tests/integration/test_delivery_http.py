@@ -16,6 +16,7 @@ from halod.agent.http import BODY_LIMIT, Client
 from halod.agent.tls import tls_context
 from halod.errors import UsageError
 from tests.support.certificates import DAY, NOW, Authority
+from tests.support.guard import HANG, LONG, until
 from tests.support.server import TOKEN, running
 
 SOON = 1.0
@@ -42,11 +43,11 @@ def _no_proxy(monkeypatch):
         monkeypatch.delenv(name.lower(), raising=False)
 
 
-def client_for(url, *, total=10.0, **files):
+def client_for(url, *, total=HANG, **files):
     return Client(url, tls_context(**{name: str(file) for name, file in files.items()}), total=total)
 
 
-def post(url, *, total=10.0, **files):
+def post(url, *, total=HANG, **files):
     client = client_for(url, total=total, **files)
     try:
         return client.send("POST", url, bearer=TOKEN, body=BODY)
@@ -54,7 +55,7 @@ def post(url, *, total=10.0, **files):
         client.close()
 
 
-def fault_of(url, *, total=10.0, **files):
+def fault_of(url, *, total=HANG, **files):
     """Give the fault of a request, after checking that it says nothing of what was asked."""
     with pytest.raises(Fault) as caught:
         post(url, total=total, **files)
@@ -188,7 +189,7 @@ def test_redirects_are_not_followed(server, status):
 def test_what_is_no_answer(server, word, kind):
     """A broken answer is a fault of its own, not the end of the time."""
     server.plan(word)
-    assert fault_of(server.url, total=60.0).kind == kind
+    assert fault_of(server.url, total=HANG).kind == kind
 
 
 def test_a_flood_is_cut(server):
@@ -210,7 +211,7 @@ def test_the_time_is_for_the_whole_request(server, word):
     server.plan(word)
     started = time.monotonic()
     assert fault_of(server.url, total=SOON).kind == "timeout"
-    assert SOON - 0.1 <= time.monotonic() - started < SOON + 20
+    assert SOON - 0.1 <= time.monotonic() - started < HANG
 
 
 def test_a_server_that_does_not_read(tmp_path):
@@ -249,7 +250,7 @@ def test_nobody_listens():
 
 def test_an_unknown_name():
     """`.invalid` never resolves (RFC 6761)."""
-    assert fault_of("https://halod.invalid/", total=20).kind in {"dns", "timeout"}
+    assert fault_of("https://halod.invalid/", total=HANG).kind in {"dns", "timeout"}
 
 
 def test_a_resolver_that_hangs(monkeypatch):
@@ -262,16 +263,16 @@ def test_a_resolver_that_hangs(monkeypatch):
         port = listener.getsockname()[1]
 
         def slow(host, *rest, **options):
-            release.wait(120)
+            release.wait(LONG)
             return look_up("127.0.0.1", *rest, **options)
 
         monkeypatch.setattr(socket, "getaddrinfo", slow)
         assert fault_of(f"https://slow.acme.example:{port}/", total=0.3).kind == "timeout"
         release.set()
-        listener.settimeout(10)
+        listener.settimeout(HANG)
         connection, _ = listener.accept()
         with connection:
-            connection.settimeout(10)
+            connection.settimeout(HANG)
             assert connection.recv(1) == b""
 
 
@@ -328,10 +329,10 @@ def test_plain_http_to_this_machine(host):
 
 @pytest.mark.parametrize("word", ["hang", "drip-head", "drip-body", "flood-informational"])
 def test_a_request_is_broken_off_from_outside(server, word):
-    """`abort` ends a request that hangs in its answer, well within a second."""
+    """`abort` ends a request that hangs in its answer, long before its time is over."""
     server.plan(word)
     before = len(server.log())
-    _is_broken_off(client_for(server.url, total=100.0), server.url, lambda: len(server.log()) > before)
+    _is_broken_off(client_for(server.url, total=LONG), server.url, lambda: len(server.log()) > before)
 
 
 def _is_broken_off(client, url, under_way):
@@ -345,13 +346,10 @@ def _is_broken_off(client, url, under_way):
 
     thread = threading.Thread(target=ask)
     thread.start()
-    deadline = time.monotonic() + 10
-    while not under_way() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    started = time.monotonic()
+    until(under_way)
     client.abort()
-    thread.join(120)
-    assert time.monotonic() - started < 30  # a guard: without `abort` it would be at least 60
+    thread.join(HANG)  # without `abort` it would be LONG
+    assert not thread.is_alive()
     assert faults == ["stopped"]
     with pytest.raises(Fault, match="stopped"):
         client.send("GET", url)
@@ -370,7 +368,7 @@ def test_a_handshake_is_broken_off():
             connections.append(listener.accept()[0])
             return bool(connections[0].recv(1))
 
-        _is_broken_off(client_for(url, total=100.0), url, accepted)
+        _is_broken_off(client_for(url, total=LONG), url, accepted)
         connections[0].close()
 
 
@@ -380,12 +378,12 @@ def test_a_look_up_is_broken_off(monkeypatch):
 
     def slow(*_args, **_options):
         asked.set()
-        release.wait(120)
+        release.wait(LONG)
         raise socket.gaierror(socket.EAI_NONAME, "CANARY")
 
     monkeypatch.setattr(socket, "getaddrinfo", slow)
     url = "https://slow.acme.example/"
-    _is_broken_off(client_for(url, total=100.0), url, asked.is_set)
+    _is_broken_off(client_for(url, total=LONG), url, asked.is_set)
     release.set()
 
 
@@ -548,7 +546,7 @@ class Proxy(threading.Thread):
     def stop(self):
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self.join(10)
+        self.join(HANG)
 
 
 def pump(source, target):

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests.support.guard import HANG
 from tests.support.server import ROOT, running
 
 ROUNDS = 200
@@ -18,7 +19,7 @@ WORDS = random.Random(SEED).choices(
 )
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(6 * HANG)
 def test_killed_at_random_points(tmp_path):
     """What was committed arrives, once each by its id, in order; the server's picture is the machine's."""
     with running() as server:
@@ -32,7 +33,9 @@ def test_killed_at_random_points(tmp_path):
             str(ROUNDS),
             str(SEED),
         ]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=5 * HANG, check=False
+        )
         assert (done.returncode, done.stderr) == (0, "")
         arrived, log = server.transitions(), server.log()
         (newest,) = server.ask(newest=True).values()

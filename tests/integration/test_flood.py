@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from halod.harnesses.scan import FILE_ENTRIES
+from tests.support.guard import HANG
 
 MAIN = "import sys; from halod.cli import main; sys.exit(main())"
 COUNT = 20_000
@@ -33,7 +34,7 @@ def definitions(count, evil=range(0)):
 def scan(home, *more):
     done = subprocess.run(
         [sys.executable, "-c", MAIN, "scan", "--home", str(home), "--format", "json", *more],
-        capture_output=True, check=False, timeout=60, cwd="/",
+        capture_output=True, check=False, timeout=HANG, cwd="/",
     )  # fmt: skip
     assert b"Traceback" not in done.stderr
     assert b"CANARY" not in done.stdout + done.stderr

@@ -7,17 +7,19 @@ Each gives one reason or is read, in a bounded time, and every other server of t
 import json
 import os
 import re
+import resource
 import socket
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
+from tests.support.guard import HANG
+from tests.support.roles import public_directory
+
 MAIN = "import sys; from halod.cli import main; sys.exit(main())"
-HANG = 10.0
-"""Seconds: what is asked for is 2; a loaded machine gets more before a test says that it hangs."""
+MOST_WORK = 10.0
+"""Seconds of processor time, which a loaded machine does not lengthen much: 2 are what is asked for."""
 GOOD = {
     ".cursor/mcp.json": '{"mcpServers":{"still-cursor":{"command":"npx","args":["CANARYarg"]}}}',
     ".gemini/settings.json": '{"mcpServers":{"still-gemini":{"url":"https://mcp.example.com/CANARYpath"}}}',
@@ -37,13 +39,14 @@ ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="giving files to anothe
 
 def scan(home, *more):
     """Run the command; gives its document, and fails when it hangs, prints a canary or a traceback."""
-    start = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-c", MAIN, "scan", "--home", str(home), "--format", "json", *more],
-        capture_output=True, check=False, timeout=60, cwd="/",
+        capture_output=True, check=False, timeout=HANG, cwd="/",
     )  # fmt: skip
-    took = time.monotonic() - start
-    assert took < HANG, f"{took:.1f} s"
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert took < MOST_WORK, f"{took:.1f} s"
     assert b"Traceback" not in done.stderr
     assert b"CANARY" not in done.stdout + done.stderr
     return json.loads(done.stdout), done.returncode
@@ -140,23 +143,24 @@ def test_a_device_is_never_opened(tmp_path, format_):
 
 @pytest.mark.parametrize("format_", FILES)
 @ROOT_ONLY
-def test_what_belongs_to_another(tmp_path, format_):
+def test_what_belongs_to_another(format_):
     """Neither another account's file nor a hard link to one is read."""
-    path = make_home(tmp_path, format_, FILES[format_][1].encode())
-    tmp_path.chmod(0o755)
-    for root, folders, files in os.walk(tmp_path):
-        for name in folders + files:
-            os.chown(os.path.join(root, name), 12345, 12345)
-    os.chown(tmp_path, 12345, 12345)
-    os.chown(path, 54321, 54321)
-    path.chmod(0o644)
-    for parent in tmp_path.parents[:3]:
-        if parent != Path("/tmp"):  # pytest's own folders are 0700: the account must be able to pass
-            parent.chmod(0o755)
-    assert outcome(tmp_path, format_) == ({"wrong-owner"}, False)
-    os.chown(path, 0, 0)
-    os.link(path, path.with_name("second"))
-    assert outcome(tmp_path, format_) == ({"hard-linked"}, False)
+    with (
+        public_directory() as place
+    ):  # pytest closes its own to others, and again when another run of it begins
+        home = place / "home"
+        home.mkdir()
+        path = make_home(home, format_, FILES[format_][1].encode())
+        for root, folders, files in os.walk(home):
+            for name in folders + files:
+                os.chown(os.path.join(root, name), 12345, 12345)
+        os.chown(home, 12345, 12345)
+        os.chown(path, 54321, 54321)
+        path.chmod(0o644)
+        assert outcome(home, format_) == ({"wrong-owner"}, False)
+        os.chown(path, 0, 0)
+        os.link(path, path.with_name("second"))
+        assert outcome(home, format_) == ({"hard-linked"}, False)
 
 
 def nested(format_, opening, closing, levels):

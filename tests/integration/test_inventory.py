@@ -21,6 +21,7 @@ from halod.policy.scope import scope
 from halod.roles.scan import Task, scan_home
 from halod.roles.supervisor import run as supervise
 from halod.roles.worker import Job
+from tests.support.guard import HANG
 
 MAIN = "import sys; from halod.cli import main; sys.exit(main())"
 POLICY = b"mcp: {servers: [{id: tool, package: {type: npm, identifier: '@acme/tool', version: 1.2.0}}]}\n"
@@ -48,7 +49,7 @@ def scan(home, *more):
         [sys.executable, "-c", MAIN, "scan", "--home", str(home), *more],
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=HANG,
         cwd="/",
     )
     assert b"CANARY" not in done.stdout + done.stderr
@@ -101,7 +102,7 @@ def test_many_accounts_with_progress_on_a_terminal(tmp_path):
         "sys.exit(main(['scan', '--all-users', '--format', 'json']))"
     )
     plain = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=False, timeout=120, cwd="/"
+        [sys.executable, "-c", code], capture_output=True, check=False, timeout=HANG, cwd="/"
     )
     assert plain.stderr == b""
     status = json.loads(plain.stdout)
@@ -127,7 +128,7 @@ def test_many_accounts_with_progress_on_a_terminal(tmp_path):
             break
         shown += piece
     os.close(main_end)
-    assert child.wait(60) == 3
+    assert child.wait(HANG) == 3
     counted = [int(number) for number in re.findall(rb"scanned (\d+) of 200 accounts", shown)]
     assert counted == list(range(201))
     assert shown.endswith(b"\r\x1b[K")

@@ -22,7 +22,7 @@ UNIT = ROOT / "systemd" / "halod.service"
 NEXT = "99.1.0"
 
 pytestmark = [
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1200),
     pytest.mark.xdist_group("packages"),
     pytest.mark.skipif(not PYTHON.exists(), reason="there is no .venv-dist (make dist-env)"),
     pytest.mark.skipif(shutil.which("dpkg") is None, reason="dpkg is not installed"),
@@ -34,7 +34,7 @@ def build(folder, *words):
     where = ["--out", folder / "dist", "--work", folder / "build"]
     command = [str(word) for word in (PYTHON, ROOT / "packaging" / "build.py", *words, *where)]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "1790000000"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1000, env=environment, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
 

@@ -29,6 +29,7 @@ from halod.roles.answer import Answer
 from halod.roles.scan import Task, scan_home
 from halod.roles.worker import Job
 from halod.status import encode
+from tests.support.guard import HANG
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = ROOT.parent / "shared" / "cases"
@@ -224,7 +225,7 @@ def test_the_command_says_nothing(home, tmp_path):
                 capture_output=True,
                 check=False,
                 env={**os.environ, "HALOD_DEBUG": "1", "PYTHONDEVMODE": "1"},
-                timeout=60,
+                timeout=HANG,
             )
             assert CANARY not in done.stdout + done.stderr
             assert b"Traceback" not in done.stderr

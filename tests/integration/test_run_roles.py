@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.guard import HANG
 from tests.support.service import IS_ROOT, ROOT, service
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's /proc")
@@ -89,7 +90,7 @@ def test_an_agent_that_dies_ends_the_service():
         run.wait_for_cycle()
         watcher = run.watcher()
         os.kill(run.agent(), signal.SIGKILL)
-        assert run.process.wait(60) == 1
+        assert run.process.wait(HANG) == 1
         assert len(run.events("agent-died")) == 1
         run.wait(lambda: not os.path.exists(f"/proc/{watcher}"))
 
@@ -121,7 +122,7 @@ def test_a_watcher_that_is_stopped_is_started_again():
         run.write_servers(missed={"url": "https://mcp.example.net/CANARYpath"})
         run.wait(lambda: run.children()["watcher"] not in ([], [first]))
         run.wait(lambda: run.findings() == ["missed"])
-        assert not os.path.exists(f"/proc/{first}")
+        run.wait(lambda: not os.path.exists(f"/proc/{first}"))
         run.stop()
 
 
@@ -132,7 +133,7 @@ def test_a_supervisor_that_dies_takes_everything_along():
         run.wait_for_cycle()
         pids = [run.agent(), run.watcher()]
         run.process.kill()
-        run.process.wait(60)
+        run.process.wait(HANG)
         run.wait(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
 
 
@@ -149,8 +150,8 @@ def test_a_service_leaves_no_zombie_and_no_descriptor():
             run.wait_for_cycle(count)
         run.watcher()
         run.wait(lambda: len(opened(run.process.pid)) == before)
-        children = Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children").read_text().split()
-        assert len(children) == 2
+        children = Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children")
+        run.wait(lambda: len(children.read_text().split()) == 2)
         run.stop()
 
 
@@ -162,7 +163,7 @@ def test_the_supervisor_loads_no_network_watcher_settings_or_log_library():
         "print(*sorted(sys.modules))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=HANG
     )
     loaded = set(done.stdout.split())
     unwanted = {

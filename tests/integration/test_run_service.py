@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.support.guard import HANG
 from tests.support.roles import in_child
 from tests.support.server import TOKEN, running
 from tests.support.service import IS_ROOT, ROOT, Manager, service
@@ -46,7 +47,7 @@ def test_a_directory_that_appears_is_watched():
         if IS_ROOT:
             os.chown(folder, run.uid, run.gid)
             os.chown(folder / "settings.json", run.uid, run.gid)
-        run.wait(lambda: "fresh" in run.findings(), 10)
+        run.wait(lambda: "fresh" in run.findings())
         run.stop()
 
 
@@ -143,12 +144,12 @@ def test_it_ends_when_it_is_asked(number):
 
 
 def test_it_ends_before_it_has_begun():
-    """A signal that comes while the first agent starts ends it too."""
+    """A signal that comes while the first agent starts ends it too: an agent is started when signals are heard."""
     with service() as run:
         run.start()
         run.wait(lambda: run.children()["agent"])
         run.stop()
-        assert run.process.returncode in (0, -signal.SIGTERM)
+        assert run.process.returncode == 0
 
 
 def test_a_second_instance_says_so():
@@ -217,7 +218,7 @@ def halod(run, *words):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=HANG,
         check=False,
     )
     assert "CANARY" not in done.stdout + done.stderr

@@ -5,6 +5,7 @@ import ctypes
 import os
 import signal
 import struct
+import time
 
 import msgspec
 import pytest
@@ -13,7 +14,8 @@ from halod.roles import supervisor, worker
 from halod.roles.answer import Answer
 from halod.roles.confine import ANSWER_FD
 from halod.roles.limits import Limits
-from tests.support.roles import GID, UID, children, descriptors, make_home, public_directory
+from tests.support.guard import LONG
+from tests.support.roles import GID, UID, UNHURRIED, children, descriptors, make_home, public_directory
 
 OWNER = UID if os.geteuid() == 0 else os.geteuid()
 GOOD = Answer(files=7)
@@ -100,6 +102,15 @@ HOSTILE = {
 }
 
 
+class Clock:
+    """The system's clock, which a test can put forward."""
+
+    ahead = 0.0
+
+    def __call__(self):
+        return time.monotonic() + self.ahead
+
+
 def scan(home, job):
     if job.payload is None:
         return Answer(files=len(home.read(".claude.json").data) and 7)
@@ -109,8 +120,17 @@ def scan(home, job):
 @pytest.mark.parametrize("kind", sorted(HOSTILE))
 def test_a_hostile_worker_costs_exactly_one_outcome(job, kind, capfd):
     before = descriptors()
-    wall = 1.0 if HOSTILE[kind][1] == "worker-timeout" else 60.0
-    outcomes = list(supervisor.run([job(), job(kind), job()], scan, limits=Limits(wall=wall, grace=10.0)))
+    clock = Clock()
+    pool = supervisor.Pool(scan, limits=UNHURRIED, clock=clock)
+    for one in (job(), job(kind), job()):
+        pool.submit(one)
+    outcomes = []
+    while pool.busy:
+        outcomes += [supervisor.decode(ended) for ended in pool.step()]
+        if len(outcomes) == 2 and HOSTILE[kind][1] == "worker-timeout":
+            clock.ahead = UNHURRIED.wall  # the others are done: its time is over
+        else:
+            supervisor.pause(pool)
     assert len(outcomes) == 3
     said = {one.job.payload: one for one in outcomes}
     assert said[kind].failure == HOSTILE[kind][1]
@@ -122,25 +142,25 @@ def test_a_hostile_worker_costs_exactly_one_outcome(job, kind, capfd):
 
 
 def test_cpu_time_is_limited_and_called_a_timeout(job):
-    (outcome,) = supervisor.run([job("spins")], scan, limits=Limits(wall=20, cpu=1))
+    (outcome,) = supervisor.run([job("spins")], scan, limits=Limits(wall=LONG, cpu=1))
     assert outcome.failure == "worker-timeout"
 
 
 def test_an_answer_of_the_full_length_is_taken(job):
     answer = Answer(read=tuple((number, ("x" * 100,)) for number in range(9000)))
     assert 900_000 < len(msgspec.msgpack.encode(answer)) < 1 << 20
-    (outcome,) = supervisor.run([job()], lambda *_: answer)
+    (outcome,) = supervisor.run([job()], lambda *_: answer, limits=UNHURRIED)
     assert outcome.answer.read == answer.read
 
 
 def test_an_answer_that_is_too_long_is_not(job):
     answer = Answer(read=tuple((number, ("x" * 100,)) for number in range(12000)))
-    (outcome,) = supervisor.run([job()], lambda *_: answer)
+    (outcome,) = supervisor.run([job()], lambda *_: answer, limits=UNHURRIED)
     assert outcome.failure == "worker-invalid"
 
 
 def test_at_most_two_work_at_once(job):
-    pool = supervisor.Pool(scan)
+    pool = supervisor.Pool(scan, limits=UNHURRIED)
     for _ in range(7):
         pool.submit(job())
     most, done = 0, []
@@ -154,7 +174,7 @@ def test_at_most_two_work_at_once(job):
 
 def test_an_iterator_that_is_dropped_ends_its_workers(job):
     before = descriptors()
-    outcomes = supervisor.run([job(), job("hangs"), job("hangs")], scan, limits=Limits(wall=30))
+    outcomes = supervisor.run([job(), job("hangs"), job("hangs")], scan, limits=UNHURRIED)
     assert next(outcomes).answer is not None
     outcomes.close()
     assert children() == []
@@ -169,7 +189,7 @@ def test_a_supervisors_signal_handler_does_not_run_in_its_worker(job):
         def scan_with_signal(_home, _job):
             return Answer(files=1 if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL else 0)
 
-        (outcome,) = supervisor.run([job()], scan_with_signal)
+        (outcome,) = supervisor.run([job()], scan_with_signal, limits=UNHURRIED)
         assert outcome.answer.files == 1
         os.kill(os.getpid(), signal.SIGUSR1)
         assert caught == [os.getpid()]
@@ -180,5 +200,5 @@ def test_a_supervisors_signal_handler_does_not_run_in_its_worker(job):
 def test_buffers_of_the_supervisor_are_not_written_twice(job, tmp_path):
     with open(tmp_path / "log", "w") as log:
         log.write("once")
-        list(supervisor.run([job()], scan))
+        list(supervisor.run([job()], scan, limits=UNHURRIED))
     assert (tmp_path / "log").read_text() == "once"

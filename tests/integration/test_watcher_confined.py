@@ -13,7 +13,8 @@ import pytest
 from halod.harnesses.table import LOCATIONS, extra_location
 from halod.roles import order, watcher
 from halod.roles.confine import System
-from tests.support.roles import UID, make_home, public_directory, wait_until
+from tests.support.guard import until
+from tests.support.roles import UID, make_home, public_directory
 from tests.support.watching import Watcher, number
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
@@ -146,7 +147,7 @@ def test_it_dies_with_its_supervisor(home):
     assert pid
     os.kill(middle, signal.SIGKILL)
     os.waitpid(middle, 0)
-    wait_until(lambda: _gone(pid))
+    until(lambda: _gone(pid))
 
 
 def _gone(pid):
@@ -189,7 +190,7 @@ def test_it_holds_its_pipes_and_nothing_of_the_home(home, started):
             os.readlink(f"/proc/{watching.pid}/fd/{name}") for name in os.listdir(f"/proc/{watching.pid}/fd")
         ]
 
-    wait_until(lambda: len(held()) == 6)
+    until(lambda: len(held()) == 6)
     kinds = sorted(name.partition("[")[0].partition(":")[0] for name in held())
     assert kinds == ["/dev/null"] * 3 + ["anon_inode", "pipe", "pipe"]
     assert any("inotify" in name for name in held())
@@ -205,10 +206,13 @@ def test_it_sleeps_while_nothing_happens(home, started):
         found = facts(watching.pid)
         return found["voluntary_ctxt_switches"], found["nonvoluntary_ctxt_switches"], found["State"][0]
 
-    wait_until(lambda: switches()[2] == "S")
-    before = switches()
-    watching.listen(0.3)
-    assert switches() == before
+    def quiet():
+        before = switches()
+        watching.listen(0.3)
+        return before[2] == "S" and switches() == before
+
+    until(quiet)
+    assert quiet()
 
 
 @linux

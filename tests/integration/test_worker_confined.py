@@ -16,8 +16,8 @@ import pytest
 
 from halod.roles import supervisor, worker
 from halod.roles.answer import Answer, Row
-from halod.roles.limits import Limits
-from tests.support.roles import GID, UID, children, descriptors, make_home, public_directory, wait_until
+from tests.support.guard import until
+from tests.support.roles import GID, UID, UNHURRIED, children, descriptors, make_home, public_directory
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's"),
@@ -55,7 +55,7 @@ def call(name, *arguments):
 
 def run(home, scan, **changes):
     fields = {"uid": UID, "gid": GID, "groups": (GID,), "home": home, **changes}
-    (outcome,) = supervisor.run([worker.Job(**fields)], scan, limits=Limits(wall=10))
+    (outcome,) = supervisor.run([worker.Job(**fields)], scan, limits=UNHURRIED)
     return outcome
 
 
@@ -348,12 +348,12 @@ def _as_account(work):
 
 def test_the_account_cannot_look_into_its_worker(home):
     before = set(children())
-    pool = supervisor.Pool(lambda *_: signal.pause(), limits=Limits(wall=30))
+    pool = supervisor.Pool(lambda *_: signal.pause(), limits=UNHURRIED)
     try:
         pool.submit(worker.Job(uid=UID, gid=GID, home=home))
         pool.step()
         (pid,) = set(children()) - before
-        wait_until(lambda: _seccomp_mode(pid) == "2")
+        until(lambda: _seccomp_mode(pid) == "2")
         attacks = {
             "attach": lambda: call("ptrace", 16, pid, 0, 0),
             "seize": lambda: call("ptrace", 0x4206, pid, 0, 0),
@@ -399,11 +399,11 @@ def test_a_worker_ends_with_its_supervisor(home):
     if supervising == 0:
         try:
             os.close(reader)
-            pool = supervisor.Pool(lambda *_: signal.pause(), limits=Limits(wall=30))
+            pool = supervisor.Pool(lambda *_: signal.pause(), limits=UNHURRIED)
             pool.submit(worker.Job(uid=UID, gid=GID, home=home))
             pool.step()
             (pid,) = children()
-            wait_until(lambda: _seccomp_mode(pid) == "2")
+            until(lambda: _seccomp_mode(pid) == "2")
             os.write(writer, str(pid).encode())
             signal.pause()
         finally:
@@ -414,7 +414,7 @@ def test_a_worker_ends_with_its_supervisor(home):
     assert _seccomp_mode(pid) == "2"
     os.kill(supervising, signal.SIGKILL)
     os.waitpid(supervising, 0)
-    wait_until(lambda: _seccomp_mode(pid) != "2")
+    until(lambda: _seccomp_mode(pid) != "2")
 
 
 def test_an_ordinary_callers_worker_is_confined_too(place):

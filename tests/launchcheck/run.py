@@ -29,7 +29,7 @@ from pathlib import Path
 from tests.fuzz.approval import judge
 from tests.launchcheck.definitions import approved, hijacks, insertions, mutants, program
 
-LIMIT = 60.0
+LIMIT = 120.0
 PINNED = {
     f"honest {name} 1.2.0" for name in ("@acme/tool", "acme-tool", "mcp-remote", "supergateway", "mcp-proxy")
 }
@@ -165,7 +165,7 @@ def check(mutated, inserted, seed):
                 hijacked += len(plain) <= number < len(plain) + len(known) and bool(ran - PINNED)
     finally:
         server.stdin.close()
-        server.wait(10)
+        server.wait(LIMIT)
     return tally, hijacked
 
 

@@ -24,11 +24,12 @@ from http.server import BaseHTTPRequestHandler
 
 from tests.server.faults import FAULTS, wait_until_gone
 from tests.server.reference import MOST_BYTES, POLICY, Console
+from tests.support.guard import LONG
 
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    timeout = 60
+    timeout = LONG
 
     def do_POST(self):
         size = int(self.headers.get("Content-Length", "0"))
@@ -121,7 +122,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self.awaited.add(client_address[1])
         try:
             if self.context is not None:
-                request.settimeout(10)
+                request.settimeout(LONG)
                 request = self.context.wrap_socket(request, server_side=True)
             super().finish_request(request, client_address)
         except (OSError, ValueError):

@@ -7,10 +7,12 @@
 import select
 import time
 
+from tests.support.guard import LONG
+
 STEP = 0.02
 
 
-def wait_until_gone(connection, seconds=60.0):
+def wait_until_gone(connection, seconds=LONG):
     """Answer nothing until the other side closes, at most `seconds`."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -25,7 +27,7 @@ def wait_until_gone(connection, seconds=60.0):
 def drip(connection, head, byte):
     """Send a head, and then one byte now and then, for ever."""
     connection.sendall(head)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LONG
     while time.monotonic() < deadline:
         connection.sendall(byte)
         time.sleep(STEP)

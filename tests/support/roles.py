@@ -11,13 +11,16 @@ import gc
 import os
 import pathlib
 import pickle
-import select
 import sys
 import tempfile
-import time
+
+from halod.roles.limits import Limits
+from tests.support.guard import LONG, memory_directory
 
 UID = 12345
 GID = 12345
+UNHURRIED = Limits(wall=LONG, grace=LONG)
+"""A worker's limits where no test is about its time: a machine may stand still."""
 
 
 def in_child(work, *, keep=None):
@@ -80,8 +83,11 @@ def _read(descriptor):
 
 @contextlib.contextmanager
 def public_directory():
-    """Give a directory that every account may pass: pytest keeps its own to the user who runs the tests."""
-    with tempfile.TemporaryDirectory() as made:
+    """Give a directory that every account may pass: pytest keeps its own to the user who runs the tests.
+
+    It lies in memory where it can: services and workers have seconds of their own, which no disk may use up.
+    """
+    with tempfile.TemporaryDirectory(dir=memory_directory()) as made:
         os.chmod(made, 0o711)
         yield pathlib.Path(made)
 
@@ -113,8 +119,9 @@ def is_open(descriptor):
     return True
 
 
-def children():
-    """Give the process ids of this process's children, zombies too."""
+def children(parent=None):
+    """Give the process ids of a process's children, zombies too; without one, of this process's."""
+    parent = parent or os.getpid()
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -123,14 +130,6 @@ def children():
                     fields = stat.read().rpartition(")")[2].split()
             except OSError:
                 continue
-            if int(fields[1]) == os.getpid():
+            if int(fields[1]) == parent:
                 found.append(int(name))
     return found
-
-
-def wait_until(condition, seconds=60.0):
-    """Poll a condition until it holds; fail after a deadline."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "condition did not come true"
-        select.select([], [], [], 0.005)

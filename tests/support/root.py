@@ -9,6 +9,8 @@ import os
 import pathlib
 import subprocess
 
+from tests.support.guard import HANG
+
 # $1 upper, $2 work, $3 where it is mounted; the rest is the command. Homes of root's, where a Python may lie, are
 # covered: what runs inside has none but its own.
 _ENTER = """
@@ -36,7 +38,7 @@ class Root:
         for path in (self.changes, self._work, self._merged):
             path.mkdir(parents=True)
 
-    def run(self, *command, code=0, timeout=120, **environment):
+    def run(self, *command, code=0, timeout=HANG, **environment):
         """Run a command inside; give what it printed. Fails when the exit code is another than `code`."""
         done = subprocess.run(
             self.words(*command),
@@ -76,6 +78,6 @@ def possible(folder: pathlib.Path) -> str:
     if os.geteuid() != 0:
         return "only root can mount a root of its own"
     done = subprocess.run(
-        Root(folder / "try", folder).words("true"), capture_output=True, text=True, check=False, timeout=60
+        Root(folder / "try", folder).words("true"), capture_output=True, text=True, check=False, timeout=HANG
     )
     return "" if done.returncode == 0 else f"no overlay file system here: {done.stderr.strip()}"

@@ -7,7 +7,8 @@ import pathlib
 import socket
 import subprocess
 import sys
-import time
+
+from tests.support.guard import HANG, until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOKEN = "CANARYtoken-3f9c2b7a"
@@ -51,11 +52,8 @@ class RunningServer:
 
         Connections are taken in their order, so those before one of ours are all known when that one is.
         """
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as last:
-            deadline = time.monotonic() + 15
-            while (left := self.ask(awaited=True)) != [last.getsockname()[1]]:
-                assert time.monotonic() < deadline, left
-                time.sleep(0.005)
+        with socket.create_connection(("127.0.0.1", self.port), timeout=HANG) as last:
+            until(lambda: self.ask(awaited=True) == [last.getsockname()[1]], lambda: self.ask(awaited=True))
 
     def transitions(self):
         """Give the transitions that were taken, in order, each once."""
@@ -78,7 +76,7 @@ def running(*, cert=None, client_ca=None, tokens=(TOKEN,), enrol_key=ENROL_KEY):
     finally:
         process.stdin.close()
         try:
-            process.wait(10)
+            process.wait(HANG)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

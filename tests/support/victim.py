@@ -8,7 +8,7 @@ it is killed with SIGKILL. The last child is not killed: it delivers what is lef
 Each child notes in DIR/committed.txt the transitions that a commit has given back, which is the witness that
 is independent of the state's own numbers, and in DIR/accepted.txt each report that was accepted. On a busy machine a
 child gets little done before it is killed: there are more rounds than ROUNDS then, and longer ones, until as many
-transitions as ROUNDS and a quarter as many reports are noted, or 120 seconds are over.
+transitions as ROUNDS and a quarter as many reports are noted, or LATEST seconds are over.
 """
 
 import os
@@ -23,6 +23,7 @@ from halod.agent.delivery import Courier, Setup
 from halod.agent.http import Client
 from halod.agent.state import State
 from halod.agent.tls import tls_context
+from tests.support.guard import HANG, until
 from tests.support.server import TOKEN
 from tests.support.state import all_seen, finding, status
 
@@ -30,7 +31,7 @@ TLS = tls_context()
 
 
 LONGEST = 0.16  # seconds that a child has at most, while the machine is quick enough
-LATEST = 120.0
+LATEST = 2 * HANG
 
 
 def start(url, directory, drawn, accepted=-1):
@@ -38,7 +39,7 @@ def start(url, directory, drawn, accepted=-1):
     wake = threading.Event()
     courier = Courier(
         state,
-        Client(url, TLS, total=5.0),
+        Client(url, TLS, total=HANG),
         Setup(url=url, token=TOKEN),
         say=lambda event, **_: event == "report-accepted" and accepted >= 0 and os.write(accepted, b"\n"),
         backoff=Backoff(drawn.random, base=0.004, cap=0.03),
@@ -71,11 +72,9 @@ def last(url, directory, witness):
     state, courier, wake, thread = start(url, directory, drawn)
     cycle(state, drawn, witness)
     wake.set()
-    deadline = time.monotonic() + 60
-    while (state.summary().waiting or state.next_report() is not None) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: not state.summary().waiting and state.next_report() is None, "delivered", step=0.02)
     courier.stop()
-    thread.join(5)
+    thread.join(HANG)
     state.close()
 
 

@@ -11,6 +11,13 @@ import pytest
 from halod.agent import asking
 from halod.agent.reply import SOCKET_NAME, Ask, Taken
 from halod.errors import EnvironmentFault
+from tests.support.guard import HANG, LONG
+
+
+@pytest.fixture(autouse=True)
+def _unhurried(monkeypatch):
+    """Give the service longer than a machine may stand still."""
+    monkeypatch.setattr(asking, "_SECONDS", LONG)
 
 
 @pytest.fixture
@@ -37,7 +44,7 @@ def test_an_answer_is_one_line(tmp_path, listener):
     """What the service says, by type."""
     thread = serve(listener, lambda sock: sock.sendall(b'{"reply":"taken"}\n'))
     assert asking.ask(str(tmp_path), Ask()) == Taken()
-    thread.join(5)
+    thread.join(HANG)
 
 
 def test_nobody_there_and_rubbish_are_told_apart(tmp_path, listener):
@@ -45,7 +52,7 @@ def test_nobody_there_and_rubbish_are_told_apart(tmp_path, listener):
     thread = serve(listener, lambda sock: sock.sendall(b"{}\n"))
     with pytest.raises(EnvironmentFault):
         asking.ask(str(tmp_path), Ask())
-    thread.join(5)
+    thread.join(HANG)
     listener.close()
     assert asking.ask(str(tmp_path), Ask()) is None
 
@@ -65,9 +72,9 @@ def test_a_service_that_dribbles_holds_nobody(tmp_path, listener, monkeypatch):
     thread = serve(listener, dribble)
     began = time.monotonic()
     assert asking.ask(str(tmp_path), Ask()) is None
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < HANG
     done.set()
-    thread.join(5)
+    thread.join(HANG)
 
 
 @pytest.mark.skipif(
@@ -84,6 +91,6 @@ def test_a_full_queue_is_waited_for(tmp_path, listener):
         assert said == []
         listener.accept()[0].close()
         thread = serve(listener, lambda sock: sock.sendall(b'{"reply":"taken"}\n'))
-        asker.join(5)
+        asker.join(HANG)
         assert said == [Taken()]
-        thread.join(5)
+        thread.join(HANG)

@@ -12,6 +12,7 @@ import pytest
 from halod.agent.control import CLIENTS, SECONDS, Control, peer_uid
 from halod.agent.reply import REQUEST_BYTES, SOCKET_NAME, Ask, Taken
 from halod.errors import EnvironmentFault
+from tests.support.guard import HANG
 from tests.support.roles import public_directory
 
 
@@ -40,7 +41,7 @@ def control(tmp_path, asked):
 
 def connect(tmp_path):
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    sock.settimeout(5)
+    sock.settimeout(HANG)
     sock.connect(str(tmp_path / SOCKET_NAME))
     return sock
 

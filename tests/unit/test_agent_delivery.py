@@ -14,6 +14,7 @@ from halod.agent.faults import Fault
 from halod.agent.http import Answer
 from halod.agent.outbox import Limits
 from halod.agent.state import State
+from tests.support.guard import HANG, until
 from tests.support.state import all_seen, finding, status
 
 URL = "https://console.acme.example/api/v1/fleet/report"
@@ -540,12 +541,9 @@ def test_the_thread_ends_and_closes(stage):
     thread.start()
     stage.commit("notes")
     stage.wake.set()
-    deadline = threading.Event()
-    for _ in range(1000):
-        if stage.client.sent or deadline.wait(0.01):
-            break
+    until(lambda: stage.client.sent)
     stage.courier.stop()
-    thread.join(5)
+    thread.join(HANG)
     assert not thread.is_alive()
     assert stage.client.closed
     assert stage.client.aborted.is_set()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fetched policy: which one counts, over refusals, outages and restarts, and what is said. No network."""
 
+import base64
+import json
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -167,6 +169,99 @@ def test_an_old_cache_that_was_put_back_does_not_count(machine):
     (machine.directory / "policy.json").write_bytes(old)
     policy = machine.start()
     assert (policy.refresh().policy, policy.refresh().code, policy.etag) == (None, "policy-pending", "")
+
+
+def of_other(version, **fields):
+    return envelope(version=version, now=NOW, org="other", policy=POLICY.replace("acme", "other"), **fields)
+
+
+@pytest.mark.parametrize("forget", [False, True])
+def test_another_organisation_and_back_is_no_way_to_an_older_policy(machine, forget):
+    """Each has its own newest version, for ever; across restarts, and without the cache."""
+
+    def start(org):
+        if forget:
+            (machine.directory / "policy.json").unlink(missing_ok=True)
+        return machine.start(org=org)
+
+    start("acme")
+    assert machine.take(good(9, policy=OTHER)).code == ""
+    start("other")
+    assert machine.take(of_other(3)).code == ""
+    for _ in range(2):
+        start("acme")
+        assert machine.take(good(8)).code == "policy-older"
+        assert machine.take(good(9)).code == "policy-older"
+        assert machine.take(good(9, policy=OTHER)).policy.mode == "warn"
+        start("other")
+        assert machine.take(of_other(2)).code == "policy-older"
+        assert machine.take(of_other(3)).policy.org == "other"
+    start("third")
+    start("acme")
+    assert machine.take(good(8)).code == "policy-older"
+    assert machine.take(good(10)).code == ""
+
+
+def test_a_second_key_is_no_way_to_an_older_policy(machine):
+    """A version is the organisation's, whichever of its keys signs, and stands for one content."""
+    machine.start(keys=[KEY, NEW_KEY])
+    assert machine.take(good(8)).code == ""
+    assert machine.take(envelope(NEW_KEY, version=7, now=NOW)).code == "policy-older"
+    assert machine.take(envelope(NEW_KEY, version=8, now=NOW, policy=OTHER)).code == "policy-older"
+    for keys in ([NEW_KEY], [KEY], [KEY, NEW_KEY]):
+        machine.start(keys=keys)
+        assert machine.take(envelope(*keys, version=7, now=NOW)).code == "policy-older"
+
+
+@pytest.mark.parametrize("spoil", ["version", "signature", "policy"])
+def test_a_cache_that_was_changed_is_verified_anew(machine, spoil):
+    """Its payload is signed, so nothing in it can be altered; and what was seen is remembered elsewhere."""
+    held = machine.take(good(8)).policy
+    path = machine.directory / "policy.json"
+    kept = json.loads(path.read_bytes())
+    document = json.loads(base64.b64decode(kept["envelope"]))
+    content = base64.b64decode(document["payload"])
+    changed = {
+        "version": content.replace(b'"version":8', b'"version":9'),
+        "policy": content.replace(b"ring0", b"ringX"),
+        "signature": content,
+    }[spoil]
+    document["payload"] = base64.b64encode(changed).decode()
+    if spoil == "signature":
+        document["signatures"][0]["sig"] = base64.b64encode(b"x" * 64).decode()
+    kept["envelope"] = base64.b64encode(json.dumps(document).encode()).decode()
+    path.write_text(json.dumps(kept))
+    assert machine.start().refresh().policy is None
+    assert machine.policy.etag == ""
+    assert machine.take(good(7)).code == "policy-older"
+    assert machine.take(good(8)).policy == held
+
+
+def test_what_only_the_cache_knew_is_remembered_at_the_start(machine):
+    """After the device's file was lost: the cache may be lost next, before anything new was taken."""
+    machine.take(good(8))
+    (machine.directory / "device.json").write_bytes(b"{")
+    assert machine.start().refresh().policy is not None
+    (machine.directory / "policy.json").unlink()
+    machine.start()
+    assert machine.take(good(7)).code == "policy-older"
+
+
+def test_so_many_organisations_are_remembered(machine):
+    """The device's file stays small; it is root who names one."""
+    from halod.agent.fetched import _MOST_ORGS
+
+    for number in range(_MOST_ORGS + 3):
+        org = f"o{number}"
+        machine.start(org=org)
+        assert (
+            machine.take(envelope(version=2, now=NOW, org=org, policy=POLICY.replace("acme", org))).code == ""
+        )
+    assert len(machine.state.device.policy_others) == _MOST_ORGS
+    machine.start(org="o5")
+    assert machine.take(envelope(version=1, now=NOW, org="o5", policy=POLICY.replace("acme", "o5"))).code == (
+        "policy-older"
+    )
 
 
 def test_a_lost_device_file_allows_no_rollback_either(machine):

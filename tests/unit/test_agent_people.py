@@ -11,7 +11,7 @@ from halod import accounts
 from halod.agent import logind
 from halod.agent.logind import Seats, Session, at_console
 from halod.agent.people import Lookup, People, Selection
-from tests.support.roles import wait_until
+from tests.support.guard import HANG, until
 
 
 class Database(accounts.Database):
@@ -166,13 +166,13 @@ def test_a_look_up_that_hangs_is_not_repeated():
     """While one hangs no second one is started; its late result is not mixed into another's."""
     gate, woken = threading.Event(), threading.Event()
     lookup = Lookup(woken.set)
-    assert lookup.start(lambda: Selection() if gate.wait(10) else None)
+    assert lookup.start(lambda: Selection() if gate.wait(HANG) else None)
     assert lookup.take() is None
     assert not lookup.start(Selection)
     gate.set()
-    assert woken.wait(10)
-    wait_until(lambda: lookup.start(lambda: Selection(console="x")))
-    wait_until(lambda: (found := lookup.take()) is not None and found.console == "x")
+    assert woken.wait(HANG)
+    until(lambda: lookup.start(lambda: Selection(console="x")))
+    until(lambda: (found := lookup.take()) is not None and found.console == "x")
 
 
 def test_a_look_up_that_fails_says_so_once():
@@ -180,6 +180,6 @@ def test_a_look_up_that_fails_says_so_once():
     woken = threading.Event()
     lookup = Lookup(woken.set)
     lookup.start(lambda: 1 / 0)
-    assert woken.wait(10)
+    assert woken.wait(HANG)
     assert lookup.take() == "failed"
     assert lookup.take() is None

@@ -22,6 +22,7 @@ from halod.agent.rows import Delivery
 from halod.agent.schema_sql import MIGRATIONS
 from halod.agent.state import RESET, State
 from halod.status import SENT_BYTES, Transition, decode, encode
+from tests.support.guard import HANG
 from tests.support.state import all_seen, finding, status
 
 EVERYTHING = Limits(findings=10**6, bytes=10**9)
@@ -660,7 +661,8 @@ def test_a_delivery_thread_beside_cycles(state):
     for at in range(60):
         cycle(state, finding(sha=f"{at % 10}"), finding(server=f"s{at}"))
     over.set()
-    thread.join(60)
+    thread.join(HANG)
+    assert not thread.is_alive()
     assert not faults
     assert [number(one) for one in arrived] == list(range(1, state.summary().counters.transitions + 1))
 

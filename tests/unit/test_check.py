@@ -19,9 +19,13 @@ from halod.agent import probe
 from halod.agent.tls import tls_context
 from halod.check import files, machine, network, policy
 from halod.check.examine import examine
+from halod.policy import signed
 from halod.settings import parse, secret
 from tests.support.certificates import DAY, NOW, Authority
+from tests.support.guard import HANG, LONG
 from tests.support.roles import in_child
+from tests.support.signing import KEY, STRANGER, envelope, expired, payload, pinned
+from tests.support.signing import POLICY as SIGNED
 
 ROOT = os.geteuid() == 0
 TOKEN = "CANARY-token"
@@ -52,7 +56,7 @@ def put(path, text, mode=0o600):
 def served(answer: bytes, context: ssl.SSLContext | None = None, seen: list | None = None):
     """Run a server that reads one request at a time and answers with `answer`; gives its port."""
     listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(10)
+    listener.settimeout(HANG)
 
     def serve():
         while True:
@@ -61,7 +65,7 @@ def served(answer: bytes, context: ssl.SSLContext | None = None, seen: list | No
             except OSError:
                 return
             with contextlib.suppress(OSError), plain:
-                plain.settimeout(10)
+                plain.settimeout(HANG)
                 speaks = context.wrap_socket(plain, server_side=True) if context else plain
                 with speaks:
                     request = speaks.recv(65_536)
@@ -76,7 +80,7 @@ def served(answer: bytes, context: ssl.SSLContext | None = None, seen: list | No
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(10)
+        thread.join(HANG)
 
 
 def http(status: int, *headers: str) -> bytes:
@@ -156,6 +160,83 @@ def test_the_policys_endpoint_is_asked_without_the_token(tmp_path, status, verdi
         by_name = {check.name: check for check in network.endpoints(settings_of(text), root=False)}
     assert by_name["policy.url"].verdict == verdict
     assert [TOKEN.encode() in request for request in seen] == [True, False]
+
+
+def unsound():
+    content = msgspec.json.encode(payload("org: acme\nmcp: {servers: [{id: x}]}\n"))
+    return signed._sealed(content, [], [KEY])
+
+
+@pytest.mark.parametrize("as_root", [False, pytest.param(True, marks=needs_root)])
+@pytest.mark.parametrize(
+    ("document", "verdict", "words", "advice"),
+    [
+        (envelope, "ok", 'version 7 for "acme", expires ', ""),
+        (
+            lambda: b"<html>CANARY</html>",
+            "fault",
+            "is not JSON (line 1, column 1) (policy-malformed)",
+            "as it is",
+        ),
+        (lambda: envelope(STRANGER), "fault", "none of the keys in policy.public_keys", "public_keys"),
+        (lambda: envelope(version=5), "fault", "older than version 6, which was seen before", "sign"),
+        (expired, "fault", "of the policy expired on", "clock"),
+        (
+            lambda: envelope(org="other", policy=SIGNED.replace("acme", "other")),
+            "fault",
+            'signed for the organisation "other", not for "acme"',
+            "policy.org",
+        ),
+        (unsound, "fault", "the signed policy is invalid: policy:", "halo validate"),
+        (lambda: envelope() + b" " * 1024 * 1024, "fault", "larger than 1 MiB", "as it is"),
+    ],
+)
+def test_the_policy_that_is_served_is_judged_as_the_agent_would(
+    tmp_path, document, verdict, words, advice, as_root
+):
+    """Signature, organisation, version and expiry, against what this machine has seen; nothing is remembered."""
+    before = b'{"installId":"x","policyOrg":"acme","policyVersion":6,"policySha256":"y"}'
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "device.json").write_bytes(before)
+    body = document()
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+    with served(head + body) as port:
+        settings = settings_of(
+            f"policy.url = 'http://127.0.0.1:{port}/p'\npolicy.org = 'acme'\nstate.dir = '{state}'\n"
+            f"policy.public_keys = {pinned(KEY)}\ndevice.ring = 'ring0'\ndevice.agent_account = 'nobody'\n"
+        )
+        checks = network.endpoints(settings, root=as_root)
+    by_name = {check.name: check for check in checks}
+    assert (by_name["policy.url"].verdict, by_name["policy"].verdict) == ("ok", verdict)
+    assert words in by_name["policy"].message
+    assert advice in by_name["policy"].advice
+    assert ("device" in by_name) == (verdict == "ok")
+    assert not any("CANARY" in check.message + check.advice for check in checks)
+    assert os.listdir(state) == ["device.json"]
+    assert (state / "device.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("ring", "verdict", "words"),
+    [("ring0", "ok", "knows"), ("rnig0", "fault", "ring0"), ("", "warning", "in no ring")],
+)
+def test_the_device_is_compared_with_the_policy_that_is_served(tmp_path, ring, verdict, words):
+    """As with one that lies on the machine. Another organisation's version does not matter."""
+    (tmp_path / "device.json").write_bytes(
+        b'{"installId":"x","policyOrg":"other","policyVersion":99,"policySha256":"y",'
+        b'"policyOthers":[{"org":"acme","version":7,"sha256":""},{"org":"third","version":99,"sha256":""}]}'
+    )
+    body = envelope()
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+    with served(head + body) as port:
+        settings = settings_of(
+            f"policy.url = 'http://127.0.0.1:{port}/p'\npolicy.org = 'acme'\nstate.dir = '{tmp_path}'\n"
+            f"policy.public_keys = {pinned(KEY)}\n" + (f"device.ring = '{ring}'\n" if ring else "")
+        )
+        check = network.endpoints(settings, root=False)[-1]
+    assert check.verdict == verdict
+    assert words in check.message + check.advice
 
 
 @pytest.mark.parametrize(
@@ -250,7 +331,7 @@ def test_root_lets_the_agents_account_ask():
     ids = probe.Ids(other.pw_uid, other.pw_gid, ())
     owners = []
     listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(10)
+    listener.settimeout(HANG)
     port = listener.getsockname()[1]
 
     def serve():
@@ -264,7 +345,7 @@ def test_root_lets_the_agents_account_ask():
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     said = probe.ask(f"http://127.0.0.1:{port}/", tls_context(), ids=ids)
-    thread.join(10)
+    thread.join(HANG)
     listener.close()
     assert (said.kind, said.status) == ("answer", 204)
     assert owners == [str(other.pw_uid)]
@@ -274,7 +355,7 @@ def test_root_lets_the_agents_account_ask():
 def test_a_child_that_hangs_is_ended(monkeypatch):
     monkeypatch.setattr(probe, "_GRACE", 0.2)
     other = pwd.getpwnam("nobody")
-    monkeypatch.setattr(probe, "_ask", lambda *_: threading.Event().wait(60))
+    monkeypatch.setattr(probe, "_ask", lambda *_: threading.Event().wait(LONG))
     said = probe.ask(
         "http://127.0.0.1:1/", tls_context(), ids=probe.Ids(other.pw_uid, other.pw_gid, ()), total=0.2
     )

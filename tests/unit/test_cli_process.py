@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.guard import HANG
+
 ROOT = Path(__file__).resolve().parents[2]
 MAIN = "import sys; from halod.cli import main; sys.exit(main())"
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root is isolated")
@@ -20,7 +22,7 @@ def run(*argv, **variables):
         check=False,
         cwd="/",
         env={**os.environ, **variables},
-        timeout=60,
+        timeout=HANG,
     )
 
 
@@ -47,7 +49,7 @@ def test_a_file_beside_the_script_is_not_imported(tmp_path, variables):
             check=False,
             cwd=tmp_path,
             env={**clean, **variables},
-            timeout=60,
+            timeout=HANG,
         )
         assert b"usage: halod scan" in done.stdout, done.stderr
         assert b"CANARY" not in done.stdout + done.stderr

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from halod import cli
+from tests.support.guard import HANG
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICY = """\
@@ -202,5 +203,5 @@ def on_terminal(argv):
         pass
     finally:
         os.close(leader)
-    child.wait(timeout=30)
+    child.wait(timeout=HANG)
     return shown

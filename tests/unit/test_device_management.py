@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from halod.settings import load
+from tests.support.guard import HANG
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MDM = ROOT / "packaging" / "mdm"
@@ -94,7 +95,7 @@ def test_the_privacy_permission_is_for_one_signed_program():
 
 @pytest.mark.skipif(not SHELLCHECK.exists(), reason="there is no .venv-dist (make dist-env)")
 def test_every_script_passes_shellcheck():
-    done = subprocess.run([SHELLCHECK, *SCRIPTS], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([SHELLCHECK, *SCRIPTS], capture_output=True, text=True, check=False, timeout=HANG)
     assert (done.returncode, done.stdout) == (0, "")
     assert len(SCRIPTS) >= 11
 
@@ -112,7 +113,7 @@ def test_the_enrolment_key_is_placed_for_root_alone(tmp_path):
     environment = {"PATH": os.environ["PATH"], "HALOD_FOLDER": str(folder), "HALOD_ENROLL_KEY": "CANARYkey"}
     for _ in range(2):
         done = subprocess.run(
-            [MDM / "place-secrets.sh"], env=environment, capture_output=True, check=True, timeout=30
+            [MDM / "place-secrets.sh"], env=environment, capture_output=True, check=True, timeout=HANG
         )
         assert done.stdout == done.stderr == b""
     key = folder / "enroll.key"
@@ -125,7 +126,7 @@ def test_the_enrolment_key_is_placed_for_root_alone(tmp_path):
 def test_without_a_key_nothing_is_placed(tmp_path):
     environment = {"PATH": os.environ["PATH"], "HALOD_FOLDER": str(tmp_path / "halod")}
     done = subprocess.run(
-        [MDM / "place-secrets.sh"], env=environment, capture_output=True, check=False, timeout=30
+        [MDM / "place-secrets.sh"], env=environment, capture_output=True, check=False, timeout=HANG
     )
     assert done.returncode == 1
     assert not (tmp_path / "halod").exists()

@@ -21,6 +21,7 @@ from halod.policy.load import PolicyError
 from halod.roles import say
 from halod.settings.model import TABLES
 from halod.status import Reason, decode, encode
+from tests.support.guard import HANG
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -43,7 +44,7 @@ def run(program, *words):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANG,
     )
     return done.stdout + done.stderr
 

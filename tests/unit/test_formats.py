@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from halod.harnesses.formats import Malformed, Number, TooLarge, decode, prepare
 from halod.harnesses.formats.base import position
+from tests.support.guard import HANG
 
 TABLES = ("/mcpServers", "/projects/*/mcpServers")
 GOOD = {
@@ -201,7 +202,7 @@ assert set(sys.modules) == taken, set(sys.modules) - taken
 def test_nothing_is_imported_after_the_fork():
     """A confined worker cannot read the library: decoding any format must need no further module."""
     done = subprocess.run(
-        [sys.executable, "-c", AFTER], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", AFTER], capture_output=True, text=True, timeout=HANG, check=False
     )
     assert done.returncode == 0, done.stderr
 

@@ -15,6 +15,7 @@ from halod.harnesses.formats import PRUNE_BYTES, Malformed, Number, decode
 from halod.harnesses.formats.blanker import blank
 from halod.harnesses.formats.json_pruned import plan
 from halod.harnesses.formats.json_whole import TOLERANT_BYTES
+from tests.support.guard import HANG
 
 WORDS = ["json", "jsonc", "json-with-comments", "json-with-comments-no-trailing-commas", "json5"]
 CLAUDE = ("/mcpServers", "/projects/*/mcpServers", "/projects/*/disabledMcpServers")
@@ -462,7 +463,7 @@ def test_agrees_with_node_on_mutated_files():
     cases = [mutate(rng, rng.choice(SEEDS)) for _ in range(4000)]
     fed = "\n".join(base64.b64encode(case).decode() for case in cases)
     answer = subprocess.run(
-        [node, "-e", NODE], input=fed, capture_output=True, text=True, timeout=60, check=True
+        [node, "-e", NODE], input=fed, capture_output=True, text=True, timeout=HANG, check=True
     )
     accepted = 0
     for case, line in zip(cases, answer.stdout.splitlines(), strict=True):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.mutate import mutate
+from tests.support.guard import HANG
 from tests.support.homes import gaps, read
 
 NODE = shutil.which("node")
@@ -58,7 +59,7 @@ def test_what_node_reads_is_read_and_gives_the_same_servers():
     cases = [mutate(dice, dice.choice(pool), pool, 8000) for _ in range(5000)] + pool
     fed = "\n".join(base64.b64encode(case).decode() or "IA==" for case in cases)
     answer = subprocess.run(
-        [NODE, "-e", PROGRAM], input=fed, capture_output=True, text=True, timeout=120, check=True
+        [NODE, "-e", PROGRAM], input=fed, capture_output=True, text=True, timeout=HANG, check=True
     )
     accepted = servers = 0
     for case, line in zip(cases, answer.stdout.split("\n")[: len(cases)], strict=True):

@@ -104,7 +104,18 @@ def test_an_unchanged_policy_has_no_diff(capsys):
     assert plan("--ring", "ga", "--out", "out") == 0
     capsys.readouterr()
     assert plan("--ring", "ga", "--against", "out") == 0
-    assert capsys.readouterr().out == ""
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("no file differs from those below out\nwarning: ")
+
+
+@pytest.mark.usefixtures("here")
+def test_where_files_were_written_is_said(capsys):
+    """Their paths are those on a machine, so the directory is named too."""
+    assert plan("--ring", "ga", "--system", "linux", "--out", "out") == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("root 0644 /etc/claude-code/managed-mcp.json\n")
+    assert err.startswith("written below out: 7 files and manifest.json\nwarning: ")
 
 
 def test_a_diff_can_be_applied_with_patch(here, capsys):

@@ -161,7 +161,7 @@ def test_versions_only_grow(key, here, capsys):
 
 def test_a_file_that_is_no_signed_policy_is_not_replaced(key, here, capsys):
     (here / "halos.yaml.signed").write_text("something else")
-    assert error(capsys, "sign", "--key", "halos.key") == "this is no signed policy (a DSSE envelope)"
+    assert error(capsys, "sign", "--key", "halos.key").startswith("halos.yaml.signed is there, and is none: ")
     assert (here / "halos.yaml.signed").read_text() == "something else"
 
 
@@ -181,6 +181,8 @@ def test_keys_are_changed_with_two_signatures(key, capsys):
     assert error(capsys, "sign", "--key", "new.key", "--key", "new.key") == "the same key is given twice"
     said = error(capsys, "sign", "--add", "--version", "9", "--key", "new.key", "halos.yaml.signed")
     assert said.startswith("--add leaves the version as it is")
+    said = error(capsys, "sign", "--add", "--expires", "9d", "--key", "new.key", "halos.yaml.signed")
+    assert said.startswith("--add leaves the expiry as it is")
     assert "no signed policy" in error(capsys, "sign", "--add", "--key", "new.key", "halos.yaml")
 
 
@@ -219,7 +221,12 @@ def test_an_output_that_cannot_be_written_is_said(key, here, capsys):
     )
     (here / "folder").mkdir()
     assert "folder" in error(capsys, "sign", "--key", "halos.key", "--out", "folder")
-    assert sorted(os.listdir()) == ["folder", "halos.key", "halos.yaml"]
+    os.mkfifo(here / "pipe")
+    for path in ("pipe", "/dev/null", "halos.yaml", "halos.key"):
+        said = error(capsys, "sign", "--key", "halos.key", "--out", path)
+        assert said.startswith(f"{path} is there, and is n")
+    assert sorted(os.listdir()) == ["folder", "halos.key", "halos.yaml", "pipe"]
+    assert (here / "halos.yaml").read_text() == POLICY
 
 
 # --- keys that cannot be used -------------------------------------------------------------------------------
@@ -271,9 +278,17 @@ def test_a_key_that_is_no_file_is_refused(here, capsys):
     """Not waited for either."""
     assert error(capsys, "sign", "--key", "none.key").startswith("cannot read the key none.key: No such file")
     os.mkfifo(here / "pipe", 0o600)
-    assert "no Ed25519 private key" in error(capsys, "sign", "--key", "pipe")
+    assert error(capsys, "sign", "--key", "pipe").startswith("the key pipe is no regular file")
     (here / "folder").mkdir(mode=0o700)
     assert "folder" in error(capsys, "sign", "--key", "folder")
+
+
+def test_standard_streams_carry_no_private_key(here, capsys):
+    """Neither out nor in, and no file of the name - is made."""
+    assert "never to standard output" in error(capsys, "keygen", "--out", "-")
+    assert "never from standard input" in error(capsys, "sign", "--key", "-")
+    assert "never from standard input" in error(capsys, "keygen", "--public", "-")
+    assert sorted(os.listdir()) == ["halos.yaml"]
 
 
 def test_keys_of_openssl_fit(here):

@@ -84,17 +84,17 @@ def test_several_packages_are_listed_and_none_is_taken():
     error = why_not(package, server(npm(), oci(), MCPB, "nonsense"))
     assert error.message == "there are 2 packages to choose from"
     assert error.rows == (
-        '  package 1: "npm" "@acme/notes-mcp" "1.0.26"',
-        f'  package 2: "oci" "ghcr.io/acme/notes-mcp:1.7.2@sha256:{DIGEST}"',
+        '  package 1: "npm" "@acme/notes-mcp" "1.0.26"  --package npm',
+        f'  package 2: "oci" "ghcr.io/acme/notes-mcp:1.7.2@sha256:{DIGEST}"  --package oci',
         '  package 3: "mcpb" "https://x.example/mcp.mcpb" (cannot be pinned yet)',
         '  package 4: "" "" (cannot be pinned yet) (refused: it is not an object)',
     )
     two = server(npm(), npm(identifier="other"))
     assert "2 packages" in why_not(package, two, "npm").message
-    assert package(two, "npm", "other")["identifier"] == "other"
-    assert package(server(npm(), oci()), "oci", "ghcr.io/acme/notes-mcp")["type"] == "oci"
-    assert package(server(PYPI, npm()), "pypi", "time-mcp-pypi")["type"] == "pypi"
-    assert "no such package" in why_not(package, two, "npm", "third").message
+    assert package(two, "npm=other")["identifier"] == "other"
+    assert package(server(npm(), oci()), "oci=ghcr.io/acme/notes-mcp")["type"] == "oci"
+    assert package(server(PYPI, npm()), "pypi=time-mcp-pypi")["type"] == "pypi"
+    assert "no such package" in why_not(package, two, "npm=third").message
     assert "no such package" in why_not(package, two, "oci").message
     assert "no package type" in why_not(package, two, "deb").message
 
@@ -112,7 +112,7 @@ def test_a_server_without_packages():
     """Its endpoints are listed, and the option that pins one is named."""
     error = why_not(package, server(remotes=[HTTP], packages=None))
     assert error.advice == "--remote pins an endpoint"
-    assert error.rows == ('  endpoint 1: "streamable-http" "https://MCP.acme.example:443/mcp"',)
+    assert error.rows == ('  endpoint 1: "streamable-http" "https://MCP.acme.example:443/mcp"  --remote 1',)
     assert why_not(package, server()).rows == ()
 
 

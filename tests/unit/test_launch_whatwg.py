@@ -11,6 +11,7 @@ import unicodedata
 import pytest
 
 from halod.launch.urls import canonical_url, parse_url, whatwg_host
+from tests.support.guard import HANG
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed: nothing to compare with")
@@ -110,7 +111,12 @@ PIECES = [
 
 def ask_node(urls):
     done = subprocess.run(
-        [NODE, "-e", PROGRAM], input=json.dumps(urls), capture_output=True, text=True, check=True, timeout=120
+        [NODE, "-e", PROGRAM],
+        input=json.dumps(urls),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG,
     )
     return json.loads(done.stdout)
 

@@ -24,6 +24,7 @@ DOORS = {
     "agent/": "the state database, the token and the cached policy, in directories of the service",
     "service/": "units and jobs of the service manager, root's; the one place that starts programs",
     "cli/": "what the person names on the command line, and what halod prints to",
+    "token/store.py": "tokens that halo itself keeps in its own state directory, of the person who runs it",
     "roles/": "/dev/null and /proc of halod's own processes; a home is opened through Home",
 }
 

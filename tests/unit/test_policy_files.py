@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from halod.cli import policy_files
+from halod.cli import halo, policy_files
 from halod.cli.policy_files import Directory, printable
 
 
@@ -124,7 +124,7 @@ def test_what_may_not_be_read_is_a_fault(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Too many files and too many levels end in a fault; a large file is read up to the limit."""
+    """Too many levels end in a fault; a large file is read up to the limit."""
     monkeypatch.setattr(policy_files, "MAX_DEPTH", 2)
     monkeypatch.setattr(policy_files, "MAX_BYTES", 9)
     write(tmp_path / "a/b/ok.yaml", "x" * 50)
@@ -132,11 +132,33 @@ def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     files, faults, _ = read(tmp_path)
     assert files == {"a/b/ok.yaml": b"x" * 10}
     assert faults == ["a/b/c:1:1: more than 2 levels of directories; it was not read"]
-    monkeypatch.setattr(policy_files, "MAX_FILES", 1)
-    write(tmp_path / "b.yaml")
-    files, faults, _ = read(tmp_path)
-    assert files == {}
-    assert ":1:1: more than 1 YAML files; name the directory of the policy alone" in faults
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "said"),
+    [
+        ("MAX_FILES", 2, "more than 2 YAML files"),
+        ("MAX_NAMES", 4, "more than 4 files and directories"),
+        ("MAX_TOTAL", 1024 * 1024, "more than 1 MiB of YAML"),
+    ],
+)
+def test_what_is_too_large_is_no_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], limit, value, said
+):
+    """One line that says so, for every form of output: half of the findings would mislead."""
+    write(tmp_path / "halos.yaml", "mcp: {servers: [5]}\n")
+    for name in ("a/x.yaml", "b/y.yaml"):
+        write(tmp_path / name, "# " + "x" * 600_000 + "\n")
+    assert Directory(str(tmp_path)).too_large == ""
+    monkeypatch.setattr(policy_files, limit, value)
+    for form in ("text", "json", "sarif"):
+        assert halo.main(["validate", "--format", form, str(tmp_path)]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err == (
+            f"halo: error: {tmp_path} is no policy repository: it has {said};"
+            " name the directory of the policy alone\n"
+        )
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def test_tools_are_limited_as_far_as_each_harness_can():
     denied = {"git_tools_*": False, "wiki_delete_page": False, "tickets_close_all": False}
     assert opencode["tools"] == denied
     assert opencode["permission"] == dict.fromkeys(denied, "deny")
-    told = [one for one in made.manifest.warnings if "a tool's name of server tickets" in one]
+    told = [one for one in made.manifest.warnings if 'denying tool "odd name" of server tickets' in one]
     assert [one.partition(":")[0] for one in told] == ["claude-code", "opencode"]
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from halod.roles import supervisor, worker
 from halod.roles.answer import Answer, Row
 from halod.roles.limits import Limits
-from tests.support.roles import children, descriptors, make_home, public_directory
+from tests.support.guard import LONG
+from tests.support.roles import UNHURRIED, children, descriptors, make_home, public_directory
 
 JOB = worker.Job(uid=12345, gid=12345, home="/nowhere")
 ANSWER = Answer(
@@ -178,7 +179,9 @@ def test_a_worker_that_does_not_even_die_is_abandoned_and_later_buried(place):
 def test_an_abandoned_worker_somebody_else_reaped_is_forgotten(place):
     clock, wait = Clock(), Stuck()
     job = _job(place)
-    pool = supervisor.Pool(lambda _home, _job: ANSWER, limits=Limits(grace=0), clock=clock, wait=wait)
+    pool = supervisor.Pool(
+        lambda _home, _job: ANSWER, limits=Limits(wall=20, grace=0), clock=clock, wait=wait
+    )
     pool.submit(job)
     pool.step()
     clock.now += 20
@@ -193,7 +196,7 @@ def test_an_abandoned_worker_somebody_else_reaped_is_forgotten(place):
 def test_closing_does_not_wait_for_a_stuck_worker(place):
     before = descriptors()
     wait = Stuck()
-    pool = supervisor.Pool(lambda _home, _job: ANSWER, limits=Limits(grace=0.05), wait=wait)
+    pool = supervisor.Pool(lambda _home, _job: ANSWER, limits=Limits(wall=LONG, grace=0.05), wait=wait)
     pool.submit(_job(place))
     pool.step()
     pool.close()
@@ -206,7 +209,7 @@ def test_a_worker_somebody_else_reaped_counts_as_crashed(place):
     def lost(_pid, _options):
         raise ChildProcessError(errno.ECHILD, "no child")
 
-    pool = supervisor.Pool(lambda _home, _job: ANSWER, wait=lost)
+    pool = supervisor.Pool(lambda _home, _job: ANSWER, limits=UNHURRIED, wait=lost)
     job = _job(place)
     pool.submit(job)
     pool.step()
@@ -221,7 +224,7 @@ def test_a_fork_that_fails_costs_one_job(place, monkeypatch):
     def refuse():
         raise BlockingIOError(errno.EAGAIN, "fork")
 
-    pool = supervisor.Pool(lambda _home, _job: ANSWER)
+    pool = supervisor.Pool(lambda _home, _job: ANSWER, limits=UNHURRIED)
     job = _job(place)
     pool.submit(job)
     with monkeypatch.context() as patch:
@@ -235,7 +238,7 @@ def test_a_fork_that_fails_costs_one_job(place, monkeypatch):
 def test_without_descriptors_for_processes_the_loop_looks_again_and_again(place, monkeypatch):
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     jobs = [_job(place, name) for name in ("one", "two", "three")]
-    outcomes = list(supervisor.run(jobs, lambda _home, _job: ANSWER))
+    outcomes = list(supervisor.run(jobs, lambda _home, _job: ANSWER, limits=UNHURRIED))
     assert [outcome.answer for outcome in outcomes] == [ANSWER] * 3
     assert children() == []
 
@@ -246,7 +249,7 @@ def test_a_worker_whose_memory_is_watched_is_ended(place):
         while held:
             signal.pause()
 
-    small = Limits(watch_memory=True, memory=48 * 1024 * 1024)
+    small = Limits(wall=LONG, watch_memory=True, memory=48 * 1024 * 1024)
     (outcome,) = supervisor.run([_job(place)], hungry, limits=small)
     assert outcome.failure == "worker-crashed"
 
@@ -254,11 +257,11 @@ def test_a_worker_whose_memory_is_watched_is_ended(place):
 def test_ignored_child_signals_do_not_hide_how_a_worker_ended(place):
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        (outcome,) = supervisor.run([_job(place)], lambda _home, _job: ANSWER)
+        (outcome,) = supervisor.run([_job(place)], lambda _home, _job: ANSWER, limits=UNHURRIED)
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert outcome.answer == ANSWER
 
 
 def test_nothing_to_do_is_done():
-    assert list(supervisor.run([], lambda _home, _job: ANSWER)) == []
+    assert list(supervisor.run([], lambda _home, _job: ANSWER, limits=UNHURRIED)) == []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The supervisor of the service, with stand-ins for agent and watcher: what it grants, and how it ends."""
 
+import functools
 import os
 import select
 import signal
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from halod.roles import order, watcher, watching
+from halod.roles import service as supervising
 from halod.roles.channel import Channel
 from halod.roles.notify import Notifier
 from halod.roles.protocol import (
@@ -30,21 +32,36 @@ from halod.roles.protocol import (
     Words,
     frame,
 )
-from halod.roles.service import PATIENCE, Service
-from tests.support.roles import GID, UID, children, descriptors, in_child, make_home, public_directory
+from halod.roles.service import CLOSING, PATIENCE, Service
+from halod.roles.supervisor import Pool
+from tests.support.guard import HANG, LONG, until
+from tests.support.roles import (
+    GID,
+    UID,
+    UNHURRIED,
+    children,
+    descriptors,
+    in_child,
+    make_home,
+    public_directory,
+)
 
 ROOT = os.geteuid() == 0
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 ME = (UID, GID) if ROOT else (os.getuid(), os.getgid())
-HANG = 60.0
-"""Seconds that only an end that was not reached takes: no measure of speed, the machine may be busy with others."""
 
 
 class Peer:
     """A stand-in for an agent, in its own process: speaks the protocol and blocks."""
 
-    def __init__(self, descriptor):
+    def __init__(self, descriptor, supervisor):
         self.channel = Channel(socket.socket(fileno=descriptor), "agent")
+        self.supervisor = supervisor
         self._held = []
+
+    def signal(self, number):
+        """Send the supervisor a signal. Who has heard Go knows that it hears signals by now."""
+        os.kill(self.supervisor, number)
 
     def send(self, *messages):
         for message in messages:
@@ -78,20 +95,28 @@ def no_watcher():
     raise OSError
 
 
-def supervise(behave, load=no_watcher, act=None):
+def unhurried(patience=LONG):
+    """Give agents, watchers and workers far longer to work and to end than a machine may stand still."""
+    supervising.PATIENCE = patience
+    supervising.CLOSING = watching.GRACE = LONG
+    supervising.Pool = functools.partial(Pool, limits=UNHURRIED)
+
+
+def supervise(behave, load=no_watcher, act=None, patience=LONG):
     """Run a supervisor in a child, with an agent that does `behave(peer)` after Go; what came of it.
 
-    `behave` gives the exit code. `act` is called in the supervisor's process when the agent is started.
+    `behave` gives the exit code. `act` is called in the supervisor's process before the agent is started.
+    `patience` are the seconds that an agent has to end.
     """
-    reader, writer = os.pipe()
 
-    def entry(descriptor, _supervisor):
-        peer = Peer(descriptor)
+    def entry(descriptor, supervisor):
+        peer = Peer(descriptor, supervisor)
         peer.send(Loaded())
         peer.until(Go)
         return behave(peer)
 
     def run():
+        unhurried(patience)
         said = []
         service = Service(entry, load, notifier=Notifier({}), tell=lambda event, **_: said.append(event))
         if act is not None:
@@ -102,11 +127,7 @@ def supervise(behave, load=no_watcher, act=None):
         spent = time.monotonic() - began
         return code, said, spent, children(), descriptors() == before
 
-    try:
-        return in_child(run)
-    finally:
-        os.close(reader)
-        os.close(writer)
+    return in_child(run)
 
 
 def test_a_scan_is_done_by_a_worker():
@@ -235,12 +256,14 @@ def test_an_agent_that_never_stops_talking_delays_nothing():
 
     def behave(peer):
         os.set_blocking(peer.channel.fileno(), True)
-        end = time.monotonic() + 2 * HANG
+        os.write(peer.channel.fileno(), flood)  # more than a socket holds: the supervisor is reading
+        peer.signal(signal.SIGTERM)
+        end = time.monotonic() + LONG
         while time.monotonic() < end:
             os.write(peer.channel.fileno(), flood)
         return 0
 
-    code, said, spent, _, _ = supervise(behave, act=alarm(signal.SIGTERM, 0.3))
+    code, said, spent, _, _ = supervise(behave, patience=PATIENCE)
     assert (code, said) == (0, ["agent-stuck"])
     assert spent < HANG
 
@@ -253,7 +276,7 @@ def test_a_child_that_an_agent_left_behind_does_not_keep_the_supervisor():
         if os.fork():
             return 0
         os.set_blocking(peer.channel.fileno(), True)
-        end = time.monotonic() + 2 * HANG
+        end = time.monotonic() + LONG
         while time.monotonic() < end:
             os.write(peer.channel.fileno(), flood)
         return 0
@@ -287,10 +310,10 @@ def test_an_agent_that_closes_its_connection_is_ended():
 
     def behave(peer):
         peer.channel.close()
-        time.sleep(2 * HANG)
+        time.sleep(LONG)
         return 0
 
-    code, said, spent, left, _ = supervise(behave)
+    code, said, spent, left, _ = supervise(behave, patience=PATIENCE)
     assert (code, said, left) == (1, ["agent-died"], [])
     assert spent < HANG
 
@@ -309,6 +332,7 @@ def test_an_agent_that_cannot_start_gives_its_code():
     """Before Loaded the agent's exit code counts: 2 for wrong settings."""
 
     def run():
+        unhurried()
         said = []
         code = Service(
             lambda *_: 2, no_watcher, notifier=Notifier({}), tell=lambda event, **_: said.append(event)
@@ -325,6 +349,7 @@ def test_an_agent_that_crashes_while_it_loads_is_told_of():
         raise ValueError("CANARY")
 
     def run():
+        unhurried()
         said = []
         code = Service(entry, no_watcher, notifier=Notifier({}), tell=lambda e, **_: said.append(e)).run()
         return code, said
@@ -332,45 +357,78 @@ def test_an_agent_that_crashes_while_it_loads_is_told_of():
     assert in_child(run) == (70, ["agent-died"])
 
 
-def alarm(number, seconds):
-    """Send this process a signal later."""
+def test_signals_are_heard_before_there_is_a_child():
+    """Until then a signal ends the process as it ends any, and nobody is left behind; from then on it is obeyed."""
+    heard = []
 
-    def act(_service):
-        mine = os.getpid()
-        if os.fork() == 0:
-            time.sleep(seconds)
-            os.kill(mine, number)
-            os._exit(0)
+    def run():
+        unhurried()
+        service = Service(lambda *_: 2, no_watcher, notifier=Notifier({}), tell=lambda *_, **__: None)
+        real = service._begin
 
-    return act
+        def begin():
+            heard.append([signal.getsignal(number) == service._note for number in SIGNALS])
+            heard.append(children())
+            real()
+
+        service._begin = begin
+        return service.run(), heard
+
+    assert in_child(run) == (2, [[True] * len(SIGNALS), []])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_before_the_first_agent_has_loaded_ends_it(number):
+    """It comes while the agent is being started: there is nobody to ask, the agent is ended, and that is no fault."""
+
+    def entry(*_):
+        time.sleep(LONG)
+        return 0
+
+    def run():
+        unhurried()
+        said = []
+        service = Service(entry, no_watcher, notifier=Notifier({}), tell=lambda e, **_: said.append(e))
+        real = service._begin
+
+        def begin():
+            real()
+            os.kill(os.getpid(), number)
+
+        service._begin = begin
+        return service.run(), said, children()
+
+    assert in_child(run) == (0, [], [])
 
 
 def test_an_agent_that_does_not_stop_is_killed_in_time():
     """Two seconds are the limit, whatever the agent does: its patience, and half a second to close."""
 
     def behave(peer):
-        time.sleep(2 * HANG)
+        peer.signal(signal.SIGTERM)
+        time.sleep(LONG)
         return 0
 
-    code, said, spent, _, _ = supervise(behave, act=alarm(signal.SIGTERM, 0.3))
+    code, said, spent, _, _ = supervise(behave, patience=PATIENCE)
     assert (code, said) == (0, ["agent-stuck"])
     assert PATIENCE <= spent < HANG
-    assert PATIENCE + 0.5 <= 2
+    assert PATIENCE + CLOSING <= 2
 
 
-def test_a_hanging_worker_does_not_delay_the_end(tmp_path):
-    """SIGTERM ends workers too, at once."""
+def test_a_hanging_worker_does_not_delay_the_end(monkeypatch):
+    """SIGTERM ends workers too, at once, however long they may work."""
+    monkeypatch.setattr(order, "scan", lambda *_: signal.pause())
     with public_directory() as directory:
         home = make_home(directory)
-        payload = order.encode(order.Plan())
 
         def behave(peer):
-            # Many accounts: some of them are always at work when the signal comes.
-            peer.send(Scan(1, tuple(target(home, key) for key in range(500)), payload))
-            return 0 if peer.until(Stop) else 9
+            peer.send(Scan(1, tuple(target(home, key) for key in range(9)), order.encode(order.Plan())))
+            until(lambda: len(children(peer.supervisor)) == 3)  # the agent and two workers
+            peer.signal(signal.SIGTERM)
+            return 0 if isinstance(peer.take(), Stop) else 9
 
-        code, said, spent, _, _ = supervise(behave, act=alarm(signal.SIGTERM, 0.3))
-        assert (code, said) == (0, [])
+        code, said, spent, left, _ = supervise(behave)
+        assert (code, said, left) == (0, [], [])
         assert spent < HANG
 
 
@@ -389,9 +447,9 @@ def test_an_agent_hears_of_a_refused_reload():
             real()
 
         service._begin = begin
-        alarm(signal.SIGHUP, 0.3)(service)
 
     def behave(peer):
+        peer.signal(signal.SIGHUP)
         good = peer.until(ReloadRefused) is not None
         peer.send(Leaving("done"))
         return 0 if good else 9
@@ -445,11 +503,12 @@ def test_a_watcher_that_says_anything_else_is_replaced(data):
         home = make_home(directory)
 
         def behave(peer):
+            began = time.monotonic()
             peer.send(Watch((target(home),), b""))
-            first, began = peer.until(Watcher), time.monotonic()
-            again, spent = peer.until(Watcher), time.monotonic() - began
+            first, again = peer.until(Watcher), peer.until(Watcher)
+            spent = time.monotonic() - began
             peer.send(Leaving("done"))
-            return 0 if first == again == Watcher(1, "lost") and spent > 0.9 else 9
+            return 0 if first == again == Watcher(1, "lost") and spent >= watching.FIRST else 9
 
         code, said, _, left, _ = supervise(behave, load)
         assert (code, said, left) == (0, ["watcher-lost"], [])
@@ -459,18 +518,19 @@ def test_a_home_that_is_not_there_is_no_lost_watcher():
     """An unmounted home: the agent is told, another watcher looks again, and no line says that one was lost."""
 
     def behave(peer):
+        began = time.monotonic()
         peer.send(Watch((target("/no/such/home"),), b""))
-        first, began = peer.until(Watcher), time.monotonic()
-        again, spent = peer.until(Watcher), time.monotonic() - began
+        first, again = peer.until(Watcher), peer.until(Watcher)
+        spent = time.monotonic() - began
         peer.send(Leaving("done"))
-        return 0 if first == again == Watcher(1, "unavailable") and spent > 0.9 else 9
+        return 0 if first == again == Watcher(1, "unavailable") and spent >= watching.FIRST else 9
 
     code, said, _, left, _ = supervise(behave, watcher.load)
     assert (code, said, left) == (0, [], [])
 
 
 def test_a_flood_of_a_watcher_is_folded():
-    """A watcher that never stops talking makes few messages, and nothing grows."""
+    """A watcher that never stops talking makes few messages, ten in a second, and nothing grows."""
 
     def load():
         def main(_target, _payload, write, _life):
@@ -483,12 +543,12 @@ def test_a_flood_of_a_watcher_is_folded():
         home = make_home(directory)
 
         def behave(peer):
+            began = time.monotonic()
             peer.send(Watch((target(home),), b""))
-            end, count = time.monotonic() + 1, 0
-            while time.monotonic() < end:
-                count += isinstance(peer.take(), Changed)
+            count = sum(peer.until(Changed) is not None for _ in range(11))
+            spent = time.monotonic() - began
             peer.send(Leaving("done"))
-            return 0 if 1 <= count <= 15 else 9
+            return 0 if count == 11 and spent >= 10 * watching._PAUSE else 9
 
         assert supervise(behave, load)[0] == 0
 

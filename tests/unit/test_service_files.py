@@ -17,6 +17,7 @@ from halod.cli import main
 from halod.errors import EnvironmentFault
 from halod.service import apply, door, files
 from halod.service.plan import Command, File, Plan, Situation, plan
+from tests.support.guard import HANG
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNIT = ROOT / "systemd" / "halod.service"
@@ -52,7 +53,7 @@ def words(commands):
 def test_the_unit_is_as_closed_as_a_reader_of_homes_can_be():
     """Systemd's own analysis gives an exposure of at most 2.3."""
     command = ["systemd-analyze", "security", "--offline=true", "--threshold=23", str(UNIT)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     exposure = re.search(r"exposure level for halod.service: ([0-9.]+)", done.stdout)
     assert 0 < float(exposure[1]) <= 2.3
@@ -66,7 +67,7 @@ def test_the_unit_is_valid(program, tmp_path):
     text = files.unit_for(program, SOURCES.unit)
     unit.write_text(re.sub(r'^ExecStart=("[^"]*"|\S+)', "ExecStart=/bin/true", text, flags=re.MULTILINE))
     done = subprocess.run(
-        ["systemd-analyze", "verify", str(unit)], check=False, capture_output=True, text=True, timeout=60
+        ["systemd-analyze", "verify", str(unit)], check=False, capture_output=True, text=True, timeout=HANG
     )
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
@@ -212,7 +213,7 @@ def test_this_installation_is_started_isolated():
 def test_the_command_of_a_virtual_environment_works():
     """What the unit would start is there: the same words with another command."""
     command = [*files.this_program().command[:-1], "--version"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30, env={}, cwd="/")
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=HANG, env={}, cwd="/")
     assert (done.returncode, done.stdout.split()[0]) == (0, "halod")
 
 

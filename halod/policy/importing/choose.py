@@ -16,15 +16,14 @@ import msgspec
 
 from halod.launch.urls import canonical_url, parse_url
 from halod.launch.versions import canonical_identifier, reference
-from halod.policy.importing import entry
+from halod.policy.importing import entry, naming
 from halod.policy.importing.model import Candidate, ImportRefused, Remote, Server
+from halod.policy.importing.naming import STREAMABLE, SUPPORTED
 from halod.policy.importing.parts import is_template
 from halod.policy.yamlpos import shown
 
-SUPPORTED: Final = ("npm", "pypi", "nuget", "oci")
 KNOWN_ONLY: Final = ("mcpb", "cargo", "go")
 """Types that the registry has and a policy cannot pin yet."""
-STREAMABLE: Final = "streamable-http"
 
 # The bases that a document may name, each by the sha256 of its URL without a slash at the end: the public registry of
 # each type, two spellings of NuGet's.
@@ -77,27 +76,32 @@ def admit(server: Server, *, by_name: bool, allow_deprecated: bool) -> list[str]
     )
 
 
-def choose_package(server: Server, kind: str = "", identifier: str = "", sha256: str = "") -> Pin:
-    """Choose a package: the one of `kind` and `identifier` when they are given, else the only one there is.
+def choose_package(server: Server, which: str = "", sha256: str = "") -> Pin:
+    """Choose a package: the one that `which` names (`naming.fitting`), else the only one there is.
 
     Raises:
         ImportRefused: none or several fit, or the one that fits cannot be pinned.
     """
+    kind = "" if naming.is_number(which) else which.partition("=")[0]
     if kind in KNOWN_ONLY:
         raise ImportRefused(
             f"{kind} packages cannot be pinned yet", advice=f"choose one of {', '.join(SUPPORTED)}"
         )
-    fit = [one for one in server.packages if _fits(one, kind, identifier)]
+    fit = naming.fitting(server.packages, which)
     if not fit:
-        raise _none(server, kind)
+        raise _none(server, which, kind)
     if len(fit) > 1:
-        advice = (
-            "choose one with --package TYPE=IDENTIFIER"
-            if kind
-            else "choose one with --package TYPE[=IDENTIFIER]"
+        raise ImportRefused(
+            f"there are {len(fit)} packages to choose from",
+            advice="choose one with the --package that stands beside it",
+            rows=rows(server),
         )
-        raise ImportRefused(f"there are {len(fit)} packages to choose from", advice=advice, rows=rows(server))
     chosen = fit[0]
+    if chosen.type not in SUPPORTED:
+        raise ImportRefused(
+            f"package {chosen.number} is of the type {shown(chosen.type)}, which cannot be pinned yet",
+            advice=f"choose one of {', '.join(SUPPORTED)}",
+        )
     if chosen.fault:
         raise ImportRefused(f"package {chosen.number} cannot be pinned: {chosen.fault}")
     return _image(chosen, sha256) if chosen.type == "oci" else _versioned(chosen, sha256)
@@ -113,8 +117,8 @@ def choose_remote(server: Server, which: str = "") -> Pin:
     if not speaking:
         raise ImportRefused("the server has no streamable-http endpoint", rows=rows(server))
     url = ""
-    if which.isdecimal() and which.isascii():
-        fit = [one for one in server.remotes if str(one.number) == which.lstrip("0")]
+    if naming.is_number(which):
+        fit = [one for one in server.remotes if str(one.number) == which]
     elif which:
         url = _plain_url(which, "the URL of --remote")
         fit = [one for one in speaking if _same_url(one.url, url)] or [
@@ -124,7 +128,9 @@ def choose_remote(server: Server, which: str = "") -> Pin:
         fit = speaking
     if len(fit) != 1:
         what = f"there are {len(fit)} endpoints to choose from" if fit else "the server has no such endpoint"
-        raise ImportRefused(what, advice="choose one with --remote NUMBER or --remote URL", rows=rows(server))
+        raise ImportRefused(
+            what, advice="choose one with the --remote that stands beside it, or its URL", rows=rows(server)
+        )
     chosen = fit[0]
     if chosen.fault or chosen.type != STREAMABLE:
         fault = chosen.fault or f"it speaks {shown(chosen.type)}, and only {STREAMABLE} can be pinned"
@@ -133,8 +139,9 @@ def choose_remote(server: Server, which: str = "") -> Pin:
 
 
 def rows(server: Server) -> tuple[str, ...]:
-    """List everything that the document offers, one line each."""
-    return tuple(f"  {row(one)}" for one in offers(server))
+    """List everything that the document offers, one line each, with the option that chooses it where one can."""
+    options = {**naming.options(server.packages), **naming.remote_options(server.remotes)}
+    return tuple(f"  {row(one)}  {options.get(one, '')}".rstrip() for one in offers(server))
 
 
 def offers(server: Server) -> tuple[Candidate | Remote, ...]:
@@ -149,6 +156,8 @@ def row(one: Candidate | Remote) -> str:
         return f"endpoint {one.number}: {shown(one.type)} {shown(one.url, 200)}{flaw}"
     version = f" {shown(one.version)}" if one.version else ""
     note = "" if one.type in SUPPORTED else " (cannot be pinned yet)"
+    if one.type in PUBLIC_BASES and one.base and not _is_public(one.type, one.base):
+        note = " (of another registryBaseUrl than the public one)"
     return f"package {one.number}: {shown(one.type)} {shown(one.identifier, 200)}{version}{note}{flaw}"
 
 
@@ -164,30 +173,13 @@ def digest(text: str) -> str:
     return match[1].lower()
 
 
-def _fits(one: Candidate, kind: str, identifier: str) -> bool:
-    if one.type not in SUPPORTED or (kind and one.type != kind):
-        return False
-    if not identifier or identifier == one.identifier:
-        return True
-    if kind == "oci":
-        asked, image = reference(identifier), reference(one.identifier)
-        return (
-            asked is not None
-            and image is not None
-            and asked.name == image.name
-            and not (asked.tag or asked.digest)
-        )
-    name = canonical_identifier(one.type, one.identifier)
-    return name is not None and canonical_identifier(one.type, identifier) == name
-
-
-def _none(server: Server, kind: str) -> ImportRefused:
+def _none(server: Server, which: str, kind: str) -> ImportRefused:
     listed = rows(server)
     if kind and kind not in SUPPORTED:
         return ImportRefused(
             f"there is no package type {shown(kind)}", advice=f"one of {', '.join(SUPPORTED)}"
         )
-    if kind:
+    if which:
         return ImportRefused("the server has no such package", rows=listed)
     if server.packages:
         kinds = ", ".join(

@@ -9,7 +9,8 @@ import re
 from typing import Final
 
 from halod.policy.rendering.model import Notes, Output, Request, System, managed, pretty
-from halod.policy.rendering.servers import Abilities, Server, denied, denied_tools, identity, servers
+from halod.policy.rendering.servers import Abilities, Server, denied, identity, servers
+from halod.policy.rendering.tools import Naming, tool_rules
 
 HARNESS: Final = "claude-code"
 _DIRECTORIES: Final[dict[System, str]] = {
@@ -23,6 +24,8 @@ _CAN: Final = Abilities(
     exact_commands=True,
     reserved=frozenset({"workspace", "claude-in-chrome", "computer-use"}),
 )
+_TOOLS: Final = Naming(before="mcp__", between="__", first_between=True)
+"""A server's name ended at the first `__` in rules for all its tools before 2.1.299."""
 _SCHEMES: Final = ("https", "http", "wss", "ws")
 _SAFE: Final = re.compile(r"[A-Za-z0-9@%+=:,./_-]+")
 
@@ -38,11 +41,9 @@ def render(request: Request) -> Output:
         settings["deniedMcpServers"] = denied(request, _SCHEMES, notes)
     elif found:
         notes.lacks("servers beside those that people have (managed-mcp.json takes exclusive control)")
-    rules = [
-        rule
-        for server in found
-        for rule in denied_tools(server, lambda name, tool: f"mcp__{name}__{tool}", "*", notes)
-    ]
+    # With managed-mcp.json no other server is there; without it, people may have any under its id.
+    present = [server.entry for server in found] if request.blocking else request.registry.entries
+    rules = tool_rules(found, present, _TOOLS, notes)
     if rules:
         settings["permissions"] = {"deny": rules}
     definitions = {"mcpServers": {server.name: _definition(server) for server in found}}

@@ -9,6 +9,7 @@ from typing import Final
 
 from halod.policy.rendering.model import Notes, Output, Request, System, managed, pretty
 from halod.policy.rendering.servers import Abilities, Server, said_of, servers
+from halod.policy.yamlpos import shown
 
 HARNESS: Final = "gemini-cli"
 _PATHS: Final[dict[System, str]] = {
@@ -26,6 +27,12 @@ def render(request: Request) -> Output:
     """Render the file; in mode `warn` without `mcp.allowed`."""
     notes = Notes(HARNESS)
     found = servers(request, _CAN, notes)
+    for server in found:
+        for tool in server.entry.tools_allow or ():
+            if "(" in tool:
+                notes.lacks(
+                    f"allowing tool {shown(tool)} of server {server.name} (what begins it would be allowed)"
+                )
     settings: dict[str, object] = {"mcpServers": {server.name: _definition(server) for server in found}}
     if request.blocking:
         settings["mcp"] = {"allowed": [server.name for server in found] or [NOBODY]}
@@ -52,7 +59,8 @@ def _definition(server: Server) -> dict[str, object]:
         if entry.auth.mode == "oauth":
             made["oauth"] = _oauth(server)
     if entry.tools_allow is not None:
-        made["includeTools"] = list(entry.tools_allow)
+        # `name(…)` in this list allows the tool `name`, which the policy does not.
+        made["includeTools"] = [tool for tool in entry.tools_allow if "(" not in tool]
     if entry.tools_deny:
         made["excludeTools"] = list(entry.tools_deny)
     return made

@@ -9,13 +9,21 @@ import re
 from typing import Final
 
 from halod.policy.rendering.model import Notes, Output, Request, System, managed, pretty
-from halod.policy.rendering.servers import Abilities, Server, denied_tools, said_of, servers
+from halod.policy.rendering.servers import Abilities, Server, said_of, servers
+from halod.policy.rendering.tools import Naming, tool_rules
 
 HARNESS: Final = "opencode"
 _PATHS: Final[dict[System, str]] = {
     "linux": "/etc/opencode/opencode.json",
     "macos": "/Library/Application Support/opencode/opencode.json",
 }
+_TOOLS: Final = Naming(
+    before="",
+    between="_",
+    own=("apply_patch", "doom_loop", "external_directory", "plan_enter", "plan_exit"),
+    owner="OpenCode",
+)
+"""`own` are its tools and permissions whose names could be a server's and a tool's, too."""
 _CAN: Final = Abilities(auth=frozenset({"none", "oauth"}), expands=re.compile(r"\{(?:env|file):"))
 
 
@@ -24,11 +32,7 @@ def render(request: Request) -> Output:
     notes = Notes(HARNESS)
     found = servers(request, _CAN, notes)
     settings: dict[str, object] = {"mcp": {server.name: _definition(server) for server in found}}
-    rules = [
-        rule
-        for server in found
-        for rule in denied_tools(server, lambda name, tool: f"{name}_{tool}", "*", notes)
-    ]
+    rules = tool_rules(found, request.registry.entries, _TOOLS, notes)
     if rules:
         settings["tools"] = dict.fromkeys(rules, False)
         settings["permission"] = dict.fromkeys(rules, "deny")

@@ -9,7 +9,7 @@ Invariants:
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -17,8 +17,6 @@ from halod.launch.urls import parse_url
 from halod.policy.model import Deny, Entry, Package
 from halod.policy.rendering.model import Notes, Request
 
-_TOOL = re.compile(r"[A-Za-z0-9_./-]{1,128}")
-_FOLDED = re.compile(r"[^A-Za-z0-9_-]")
 _PORTS = {"https": "443", "http": "80", "wss": "443", "ws": "80"}
 
 
@@ -128,30 +126,6 @@ def _left_out(server: Server, can: Abilities, notes: Notes, *, blocking: bool) -
         notes.lacks(f"tools.deny {name}" if entry.tools_deny else f"an empty tools.allow {name}")
 
 
-def denied_tools(
-    server: Server, rule: Callable[[str, str], str], everything: str, notes: Notes
-) -> Iterator[str]:
-    """Give the rules that deny a server's tools, for a harness whose rules are patterns.
-
-    `rule` makes one of the server's and the tool's name, in which what is no letter, digit, `_` or `-` is a
-    `_`; `everything` is what stands for all tools. A tool whose name could change the meaning of a rule is
-    noted instead.
-    """
-    name = folded(server.name)
-    if server.entry.tools_allow == ():
-        yield rule(name, everything)
-    for tool in server.entry.tools_deny:
-        if _TOOL.fullmatch(tool):
-            yield rule(name, folded(tool))
-        else:
-            notes.lacks(f"a tool's name of server {server.name} that holds other than letters and digits")
-
-
-def folded(name: str) -> str:
-    """Give a name as Claude Code and OpenCode spell it in the name of a tool."""
-    return _FOLDED.sub("_", name)
-
-
 def identity(server: Server) -> dict[str, object]:
     """Give the item of Claude Code's and Copilot's lists that allows a server: never by its name."""
     return {"serverCommand": list(server.command)} if server.command else {"serverUrl": server.entry.url}
@@ -165,9 +139,19 @@ def denied(request: Request, schemes: tuple[str, ...], notes: Notes) -> list[dic
             items.extend({"serverUrl": pattern} for pattern in _on_host(deny.host, schemes))
         elif deny.url:
             items.append({"serverUrl": deny.url})
+            if "*" in deny.url:
+                notes.lacks("denying a URL with * alone (the * also denies URLs with anything in its place)")
+                for entry in _matched(deny.url, request.registry.entries):
+                    notes.lacks(f"denying a URL with * alone (the * also denies server {entry.id})")
         else:
             notes.lacks(said_of(deny))
     return items
+
+
+def _matched(pattern: str, entries: tuple[Entry, ...]) -> Iterator[Entry]:
+    """Give the entries whose URL fits a pattern in which `*` stands for anything."""
+    form = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+    return (entry for entry in entries if entry.url and form.fullmatch(entry.canonical_url))
 
 
 def said_of(deny: Deny) -> str:
