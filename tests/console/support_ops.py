@@ -3,14 +3,17 @@
 
 import contextlib
 import json
+import logging
 import os
 import pathlib
 import subprocess
 import sys
 import threading
 
+import structlog
 from starlette.requests import Request
 
+from halod.console import logs
 from halod.console.access import Actor, Role
 from halod.console.call import Call, Console
 from halod.console.metrics import Metrics
@@ -117,6 +120,21 @@ def receiving(*, secret=SECRET, cert=None):
                 process.kill()
                 process.wait()
             process.stdout.close()
+
+
+@contextlib.contextmanager
+def logged(stream):
+    """Write the console's log to a stream, as JSON, while the block runs."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    logs.configure("debug", "json", stream=stream)
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        logging.captureWarnings(capture=False)
 
 
 def in_threads(*functions):
