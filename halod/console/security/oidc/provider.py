@@ -31,6 +31,7 @@ from halod.console.security.oidc.identity import (
 )
 from halod.console.security.oidc.wire import Answer, Unreachable, Wire
 from halod.console.settings import Oidc
+from halod.console.settings.kinds import Fault, url
 from halod.console.settings.secret import private_line
 
 FRESH: Final = 3600
@@ -92,11 +93,11 @@ class Provider:
     def logout_url(self, back: str) -> str:
         """Give where the session at the provider is ended, "" for nowhere (OpenID Connect RP-Initiated Logout 1.0)."""
         try:
-            end = self.metadata().end_session_endpoint
-        except Unreachable:
+            end = url(self.metadata().end_session_endpoint)
+        except (Unreachable, Fault):
             return ""
         query = urlencode({"client_id": self._settings.client_id, "post_logout_redirect_uri": back})
-        return f"{end}{'&' if '?' in end else '?'}{query}" if end else ""
+        return f"{end}{'&' if '?' in end else '?'}{query}"
 
     def identify(self, *, code: str, redirect: str, nonce: str, verifier: str) -> Identity:
         """Exchange a code for who somebody is.
@@ -135,7 +136,8 @@ class Provider:
             raise Unreachable("the provider does not say what it offers")
         try:
             found = msgspec.convert(answer.json, Metadata)
-        except msgspec.ValidationError:
+            url(found.authorization_endpoint)
+        except (msgspec.ValidationError, Fault):
             raise Unreachable("what the provider says it offers is incomplete") from None
         if found.issuer != issuer:
             raise Unreachable("the provider calls itself something else than the settings do")

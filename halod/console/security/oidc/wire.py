@@ -44,9 +44,9 @@ class Answer(msgspec.Struct, frozen=True):
 class Wire:
     """A client for one provider; threads may use it at the same time."""
 
-    def __init__(self, ca_file: str = "") -> None:
-        context = ssl.create_default_context(cafile=ca_file or None)
-        self._client = httpx.Client(verify=context, timeout=_STEP_SECONDS, follow_redirects=False)
+    def __init__(self, ca_file: str = "", *, seconds: float = SECONDS) -> None:
+        self._context = ssl.create_default_context(cafile=ca_file or None)
+        self._seconds = seconds
         self._slots = threading.Semaphore(AT_ONCE)
 
     def get(self, address: str, *, bearer: str = "") -> Answer:
@@ -56,10 +56,6 @@ class Wire:
     def post(self, address: str, form: Mapping[str, str], *, basic: tuple[str, str] | None = None) -> Answer:
         """Send a form. Raises Unreachable."""
         return self._ask("POST", address, {}, data=form, auth=httpx.BasicAuth(*basic) if basic else None)
-
-    def close(self) -> None:
-        """Close connections."""
-        self._client.close()
 
     def _ask(self, method: str, address: str, headers: dict[str, str], **more: Any) -> Answer:  # noqa: ANN401 - httpx's
         try:
@@ -76,11 +72,14 @@ class Wire:
             self._slots.release()
 
     def _bounded(self, method: str, address: str, headers: dict[str, str], more: dict[str, Any]) -> Answer:
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + self._seconds
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
         body = bytearray()
-        self._client.cookies.clear()
-        with self._client.stream(method, address, headers=headers, **more) as response:
+        step = min(self._seconds, _STEP_SECONDS)
+        with (
+            httpx.Client(verify=self._context, timeout=step, follow_redirects=False) as client,
+            client.stream(method, address, headers=headers, **more) as response,
+        ):
             for piece in response.iter_raw():
                 body += piece
                 if len(body) > MAX_BYTES:
