@@ -126,10 +126,10 @@ class Scheduler:
                 return False
             again = job.run(console, now)
         except Exception:  # noqa: BLE001 - a job costs itself alone; its text may hold anything
-            metrics.add("halo_job_runs_total", job=job.name, result="failed")
+            metrics.add("halo_job_runs_total", job=job.name, outcome="failed")
             _log.exception("a job failed", job=job.name)
         else:
-            metrics.add("halo_job_runs_total", job=job.name, result="ok")
+            metrics.add("halo_job_runs_total", job=job.name, outcome="ok")
             metrics.set("halo_job_success_timestamp_seconds", clock.now(), job=job.name)
         metrics.observe("halo_job_seconds", clock.monotonic() - began, job=job.name)
         return again

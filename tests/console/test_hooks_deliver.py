@@ -116,7 +116,7 @@ def test_a_delivery_arrives_signed(bench, receiver):
         "webhook-timestamp": str(NOW),
     }
     assert bench.states() == [("done", 1, "")]
-    assert bench.metrics.value("halo_webhook_attempts_total", hook="chat", result="ok") == 1
+    assert bench.metrics.value("halo_webhook_attempts_total", hook="chat", outcome="ok") == 1
     bench.turn(10)
     assert len(receiver.log()) == 1
 
@@ -208,7 +208,7 @@ def test_after_three_days_a_delivery_is_dead(bench, receiver):
     assert 2 * 86_400 < bench.clock.now() - NOW < 5 * 86_400
     bench.turn(10 * 86_400)
     assert len(receiver.log()) == MOST_TRIES
-    assert bench.metrics.value("halo_webhook_attempts_total", hook="chat", result="dead") == 1
+    assert bench.metrics.value("halo_webhook_attempts_total", hook="chat", outcome="dead") == 1
 
 
 @pytest.mark.parametrize(("draw", "wait"), [(0.0, 4), (1.0, 6)])

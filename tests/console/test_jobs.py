@@ -140,8 +140,8 @@ def test_a_job_that_fails_ends_nothing_else(store, clock):
         clock.go(60)
         scheduler.turn()
     assert len(done) == 2
-    assert console.metrics.value("halo_job_runs_total", job="bad", result="failed") == 2
-    assert console.metrics.value("halo_job_runs_total", job="good", result="ok") == 2
+    assert console.metrics.value("halo_job_runs_total", job="bad", outcome="failed") == 2
+    assert console.metrics.value("halo_job_runs_total", job="good", outcome="ok") == 2
     assert console.metrics.value("halo_job_success_timestamp_seconds", job="good") == NOW + 60
     said = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [(one["job"], one["error"]) for one in said] == [("bad", "RuntimeError")] * 2
@@ -163,7 +163,7 @@ def test_a_database_that_is_away_costs_runs_and_no_thread(sqlite_url, clock, mon
     clock.go(60)
     scheduler.turn()
     assert len(done) == 1
-    assert console.metrics.value("halo_job_runs_total", job="sweep", result="failed") == 1
+    assert console.metrics.value("halo_job_runs_total", job="sweep", outcome="failed") == 1
     store.close()
 
 

@@ -28,8 +28,8 @@ def read(text):
 def test_counters_gauges_and_histograms_are_read_by_prometheus():
     """Every kind of metric arrives with its labels, type and help."""
     metrics = Metrics()
-    metrics.add("halo_reports_total", result="accepted")
-    metrics.add("halo_reports_total", 2, result="accepted")
+    metrics.add("halo_reports_total", outcome="accepted")
+    metrics.add("halo_reports_total", 2, outcome="accepted")
     metrics.set("halo_job_success_timestamp_seconds", 1.5e9, job="prune")
     metrics.gauge("halo_report_queue", lambda: 7)
     metrics.watch("writer", lambda: True)
@@ -39,7 +39,7 @@ def test_counters_gauges_and_histograms_are_read_by_prometheus():
     text = metrics.text([Sample("halo_devices", 12, (("state", "silent"),))])
     found = read(text)
 
-    assert found["halo_reports_total", (("result", "accepted"),)] == 3
+    assert found["halo_reports_total", (("outcome", "accepted"),)] == 3
     assert found["halo_job_success_timestamp_seconds", (("job", "prune"),)] == 1.5e9
     assert found["halo_report_queue", ()] == 7
     assert found["halo_part_alive", (("part", "writer"),)] == 1
@@ -113,7 +113,7 @@ def test_threads_count_without_losing_anything():
 
     def count():
         for _ in range(500):
-            metrics.add("halo_reports_total", result="accepted")
+            metrics.add("halo_reports_total", outcome="accepted")
             metrics.observe("halo_batch_reports", 3)
             metrics.text()
 
@@ -122,5 +122,5 @@ def test_threads_count_without_losing_anything():
         thread.start()
     for thread in threads:
         thread.join()
-    assert metrics.value("halo_reports_total", result="accepted") == 1500
+    assert metrics.value("halo_reports_total", outcome="accepted") == 1500
     assert metrics.value("halo_batch_reports") == 1500

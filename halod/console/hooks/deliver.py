@@ -207,8 +207,8 @@ class Deliverer:
             )
             if outcome.error == GONE:
                 _hold(c, hook)
-        result = {"done": "ok", "due": "failed", "dead": "dead"}[state]
-        self._metrics.add("halo_webhook_attempts_total", hook=hook.name, result=result)
+        word = {"done": "ok", "due": "failed", "dead": "dead"}[state]
+        self._metrics.add("halo_webhook_attempts_total", hook=hook.name, outcome=word)
         if outcome.error:
             _log.warning(
                 "a webhook was not taken",
