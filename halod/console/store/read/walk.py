@@ -117,14 +117,16 @@ class _Walk(Generic[T]):
     ) -> Select[Any]:
         """Give the first `most` rows of an index.
 
-        What is equal is asked for as a range, and is part of the order: to a planner a column that equals a value
-        orders nothing, and it would rather walk a whole table by its key until it has met enough rows with the value.
+        On PostgreSQL the last column of `equal` is asked for as a range, and is part of the order: a column that equals
+        a value orders nothing to its planner, which would then rather walk a whole table by its key until it has met
+        enough rows with that value.
         """
-        self._order = (*(column for column, _ in equal), *self._listing.key)
-        ranges = (
-            column.op(sign, is_comparison=True)(value) for column, value in equal for sign in (">=", "<=")
-        )
-        rows = self._listing.rows.where(*ranges, *index, *self._behind(*(value for _, value in equal)))
+        plain, ranged = (equal, ()) if self._c.dialect.name == "sqlite" else (equal[:-1], equal[-1:])
+        self._order = (*(column for column, _ in ranged), *self._listing.key)
+        conditions = [column == value for column, value in plain]
+        for column, value in ranged:
+            conditions += [column.op(sign, is_comparison=True)(value) for sign in (">=", "<=")]
+        rows = self._listing.rows.where(*conditions, *index, *self._behind(*(value for _, value in ranged)))
         return rows.order_by(*map(self._directed, self._order)).limit(most)
 
     def among(
