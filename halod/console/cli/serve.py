@@ -12,6 +12,7 @@ from halod.console.call import Console
 from halod.console.cli import COMMANDS
 from halod.console.cli.place import address, note_address
 from halod.console.clock import SystemClock
+from halod.console.hooks import target
 from halod.console.metrics import Metrics
 from halod.console.security import login
 from halod.console.settings import Settings, check_listen
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.listen:
         settings = msgspec.structs.replace(settings, listen=args.listen)
     check_listen(settings)
+    target.check(settings.webhooks)
     logs.configure(args.log_level or settings.log_level, args.log_format or settings.log_format)
     if settings.tls_cert:
         server.tls_context(settings)
