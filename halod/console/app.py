@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from halod.console import chores, monitor, pages
+from halod.console import api, chores, monitor, pages
 from halod.console.access import Access, Route
 from halod.console.call import Console
 from halod.console.hooks import events
@@ -41,6 +41,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *monitor.ROUTES,
     *policy.ROUTES,
     *hooks.ROUTES,
+    *api.ROUTES,
     *pages.ROUTES,
 )
 """The tables that do not depend on settings; `table` adds signing in and enrolling."""
