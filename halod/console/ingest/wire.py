@@ -8,12 +8,14 @@ also passed the rules of `halod.status`, so it holds no control, format or surro
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Annotated, Final, Literal
 
 import msgspec
 
+from halod import status as rules
 from halod.console.store.report import Approved, Finding, Report, Skipped, Transition
-from halod.status import clean, is_host, is_sha256, server_name
+from halod.status import is_host, is_sha256
 
 MOST_BYTES: Final = 64 * 1024
 MOST_TRANSITIONS: Final = 64
@@ -124,6 +126,10 @@ class Enrolment(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     halod: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
     old_token: Annotated[str, msgspec.Meta(max_length=4096)] = ""
 
+
+# A fleet says the same words again and again; what is kept is bounded (2 MiB and 1 MiB of text at most).
+clean: Final = lru_cache(2048)(rules.clean)
+server_name: Final = lru_cache(4096)(rules.server_name)
 
 _STATUS: Final = msgspec.json.Decoder(_Status)
 _ENROLMENT: Final = msgspec.json.Decoder(Enrolment)

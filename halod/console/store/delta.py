@@ -220,7 +220,7 @@ def difference(pairs: Iterable[tuple[State, State]]) -> Difference:
     seen: set[Group] = set()
     for before, after in pairs:
         _add(tallies, tallies_of(before), tallies_of(after))
-        _add(groups, groups_of(before), groups_of(after))
+        _add(groups, *map(groups_of, _where_they_differ(before, after)))
         said = changes(before, after)
         seen.update(
             (dim, value, known.finding.thing)
@@ -236,9 +236,31 @@ def difference(pairs: Iterable[tuple[State, State]]) -> Difference:
     )
 
 
+def _where_they_differ(before: State, after: State) -> tuple[State, State]:
+    """Leave out the findings about things of which nothing has changed: they add as much before as after."""
+    if (before.ring, before.units) != (after.ring, after.units):
+        return before, after
+    olds, news = ({id(known) for known in state.findings} for state in (before, after))
+    things = {known.finding.thing for known in before.findings if id(known) not in news}
+    things |= {known.finding.thing for known in after.findings if id(known) not in olds}
+    left, right = (
+        State(
+            ring=state.ring,
+            units=state.units,
+            findings=tuple(known for known in state.findings if known.finding.thing in things),
+        )
+        for state in (before, after)
+    )
+    return left, right
+
+
 def _add(total: dict[_Key, list[int]], before: dict[_Key, int], after: dict[_Key, int]) -> None:
-    for key in before.keys() | after.keys():
-        old, new = before.get(key), after.get(key)
+    for key, rows in after.items():
+        old = before.get(key)
         entry = total.setdefault(key, [0, 0])
-        entry[0] += (new or 0) - (old or 0)
-        entry[1] += (new is not None) - (old is not None)
+        entry[0] += rows - (old or 0)
+        entry[1] += old is None
+    for key in before.keys() - after.keys():
+        entry = total.setdefault(key, [0, 0])
+        entry[0] -= before[key]
+        entry[1] -= 1

@@ -205,7 +205,9 @@ GROUP_COUNTS: Final = Table(
     METADATA,
     Column("dim", _Text, primary_key=True),
     Column("value", _Text, primary_key=True),
-    Column("thing", BigInteger, ForeignKey("things.id"), primary_key=True),
+    Column(
+        "thing", BigInteger, primary_key=True, autoincrement=False
+    ),  # no foreign key: they are most of what is written
     _text("kind"),  # of the thing, for the index
     _count("findings"),
     _count("devices"),

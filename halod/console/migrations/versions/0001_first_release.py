@@ -181,7 +181,6 @@ def _findings() -> None:
         *_counts("findings devices"),
         *_times("last_seen"),
         _primary("group_counts", "dim value thing"),
-        _thing("group_counts"),
     )
     _index("group_counts", "dim value devices thing")
     _index("group_counts", "dim value kind devices thing")
