@@ -83,7 +83,8 @@ class Front:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = secured(list(message.get("headers", ())), https=self._site.https)
+                shown = secured(list(message.get("headers", ())), https=self._site.https)
+                message = {**message, "headers": shown}  # a copy: the sender may send this one again
             await send(message)
 
         inside = _Deadline(receive)
