@@ -12,6 +12,7 @@ from halod.console.hooks import events
 from halod.console.ingest.apply import take
 from halod.console.security import login
 from halod.console.settings import DAY, Hook, Retention
+from halod.console.settings.kinds import EVENTS
 from halod.console.store import apply, counts, retention
 from halod.console.store import schema as tables
 from halod.console.store.schema import DELIVERIES, DEVICES, FINDINGS, HEARTBEATS, THINGS, TRANSITIONS
@@ -19,7 +20,7 @@ from tests.console.support_ops import NOW, Clock, console_of
 from tests.console.support_people import session
 from tests.console.support_replicas import document, finding, transition
 
-HOOK = Hook(name="chat", url="https://chat.acme.example/", secret_file="", events=events.EVENTS)
+HOOK = Hook(name="chat", url="https://chat.acme.example/", secret_file="", events=EVENTS)
 HOUR = 3600
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import func, select, update
 
 from halod.console.hooks import events
 from halod.console.settings import Hook
+from halod.console.settings.kinds import EVENTS
 from halod.console.store.news import NewFinding, News
 from halod.console.store.schema import DELIVERIES, DEVICES, SKIPPED
 from tests.console.support_ops import NOW
@@ -20,7 +21,7 @@ SHA = "ab" * 32
 
 
 def hook(*wanted, name="chat"):
-    return Hook(name=name, url="https://chat.acme.example/", secret_file="", events=wanted or events.EVENTS)
+    return Hook(name=name, url="https://chat.acme.example/", secret_file="", events=wanted or EVENTS)
 
 
 def finding(number=0, *, thing=1, sha256=SHA, **fields):

@@ -8,8 +8,8 @@ import os
 import pytest
 
 from halod.console.hooks import target
-from halod.console.hooks.events import EVENTS
 from halod.console.settings import Hook
+from halod.console.settings.kinds import EVENTS
 from halod.errors import UsageError
 from tests.console.support_ops import SECRET, hook
 

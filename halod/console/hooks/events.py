@@ -29,9 +29,8 @@ from halod.console.settings import Hook
 from halod.console.store.news import NewFinding, News
 from halod.console.store.schema import DELIVERIES, DEVICES, SKIPPED
 
-EVENTS: Final = ("finding.new", "definition.new", "device.silent", "device.back", "coverage.lost")
-"""What a hook can ask for; `events.folded` comes with each."""
 FOLDED: Final = "events.folded"
+"""Comes with every event that a hook asks for (`settings.kinds.EVENTS`)."""
 FOLD: Final = 60
 """Seconds of a span."""
 PER_FOLD: Final = 20

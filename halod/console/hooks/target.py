@@ -25,8 +25,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from halod.console.hooks.events import EVENTS
 from halod.console.settings import Hook
+from halod.console.settings.kinds import EVENTS
 from halod.errors import UsageError
 
 PREFIX: Final = "whsec_"

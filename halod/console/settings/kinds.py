@@ -22,7 +22,7 @@ _HOST: Final = re.compile(
     r"(?:[a-z0-9](?:[a-z0-9_.-]{0,252}[a-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?", re.IGNORECASE
 )
 _MANY: Final = 1000
-EVENTS: Final = ("finding.new", "definition.new", "device.silent", "coverage.lost")
+EVENTS: Final = ("finding.new", "definition.new", "device.silent", "device.back", "coverage.lost")
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("auto", "json", "plain")
 
