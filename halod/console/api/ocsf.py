@@ -112,11 +112,13 @@ def _resource(row: FindingRow) -> dict[str, Any]:
 
 
 def _evidence(row: FindingRow) -> dict[str, Any]:
-    path = _text(row.file)
     found: dict[str, Any] = {
         "data": {"server": _text(row.server), "definition_sha256": _text(row.sha256)},
-        "file": {"name": path.rpartition("/")[2] or path, "path": path, "type_id": 1, "type": "Regular File"},
     }
+    path = _text(row.file)
+    if path:
+        name = path.rpartition("/")[2] or path
+        found["file"] = {"name": name, "path": path, "type_id": 1, "type": "Regular File"}
     if row.username:
         found["user"] = {"name": _text(row.username)}
     if row.host:
