@@ -15,6 +15,7 @@ from halod.console.call import Console
 from halod.console.hooks import events
 from halod.console.hooks.deliver import Deliverer
 from halod.console.jobs import Job, Scheduler
+from halod.console.notify import Notifier
 from halod.console.security import login, sessions
 from halod.console.store import bulk, retention
 from halod.console.store.schema import DEVICES, HEARTBEATS, META
@@ -28,11 +29,17 @@ _AWAKE_SINCE: Final = "silent.awake-since"
 _log = logs.get("jobs")
 
 
-def schedulers(console: Console) -> tuple[Scheduler, ...]:
-    """Give what an application starts: the jobs, and apart from them webhooks, which wait for others."""
+def schedulers(console: Console) -> tuple[Scheduler | Notifier, ...]:
+    """Give what an application starts: the jobs, apart from them webhooks, which wait for others, and at the end the
+    word to systemd that everything runs.
+    """
     deliverer = Deliverer(console.store, console.settings.webhooks, console.metrics, clock=console.clock.now)
     deliveries = Job(name="webhooks", every=2, run=lambda _, now: deliverer.turn(now), stop=deliverer.stop)
-    return Scheduler(console, JOBS), Scheduler(console, (deliveries,), name="webhooks")
+    return (
+        Scheduler(console, JOBS),
+        Scheduler(console, (deliveries,), name="webhooks"),
+        Notifier(console.metrics),
+    )
 
 
 # --- who has fallen silent ----------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What watches the console: `/healthz`, `/readyz` and `/metrics`.
 
-`/healthz` says that the process answers; it asks nothing, so an outage of the database does not make an orchestrator
-restart what is well. `/readyz` says whether requests may be sent here: the database answers, its schema is this
-release's, and every part that has to run (the writer of reports, the schedulers) does. Both are open to everybody
-and say no more than which of these is wrong.
+`/healthz` says that the process lives: it answers, and every part that has to run (the writer of reports, the
+schedulers) does; a thread that has died is mended by a restart. It asks nobody else, so an outage of the database does
+not make an orchestrator restart what is well. `/readyz` says whether requests may be sent here: the database answers,
+its schema is this release's, and every part runs. Both are open to everybody and say no more than which of these is
+wrong.
 
 `/metrics` tells how many devices and findings there are, so it asks for the role viewer, from this machine too: behind
 a proxy on the same machine everybody comes from loopback. Prometheus sends an API token (docs/console-operations.md).
@@ -35,21 +36,21 @@ READY_SECONDS: Final = 1.0
 _FRESH: Final = {"Cache-Control": "no-store"}
 
 
-class Ready(msgspec.Struct, frozen=True):
-    """`/readyz`: `failing` names what is wrong: `database`, `schema`, or a part."""
+class Health(msgspec.Struct, frozen=True):
+    """The answer of both: `failing` names what is wrong: a part, and for `/readyz` also `database` or `schema`."""
 
     status: str
     failing: tuple[str, ...] = ()
 
 
 _lock: Final = threading.Lock()
-_answers: Final[WeakKeyDictionary[Metrics, tuple[float, Ready]]] = WeakKeyDictionary()
-"""The last answer of `/readyz` of a console; there is one in a process, but for tests."""
+_answers: Final[WeakKeyDictionary[Metrics, tuple[float, tuple[str, ...]]]] = WeakKeyDictionary()
+"""What `/readyz` found last, and when; there is one console in a process, but for tests."""
 
 
-def healthz(_call: Call) -> Response:
-    """Say that the process answers."""
-    return Response(b'{"status":"ok"}', headers=_FRESH, media_type="application/json")
+def healthz(call: Call) -> Response:
+    """Say whether the process lives: 200, or 503 with the parts that do not."""
+    return _said(call.console.metrics.dead())
 
 
 def readyz(call: Call) -> Response:
@@ -59,11 +60,13 @@ def readyz(call: Call) -> Response:
     with _lock:
         known = _answers.get(console.metrics)
         if known is None or now - known[0] >= READY_SECONDS:
-            failing = failures(console)
-            known = _answers[console.metrics] = (now, Ready("unavailable" if failing else "ok", failing))
-    answer = known[1]
-    status = 503 if answer.failing else 200
-    return Response(msgspec.json.encode(answer), status, _FRESH, "application/json")
+            known = _answers[console.metrics] = (now, failures(console))
+    return _said(known[1])
+
+
+def _said(failing: tuple[str, ...]) -> Response:
+    answer = Health("unavailable" if failing else "ok", failing)
+    return Response(msgspec.json.encode(answer), 503 if failing else 200, _FRESH, "application/json")
 
 
 def failures(console: Console) -> tuple[str, ...]:
@@ -145,7 +148,7 @@ ROUTES: Final = (
         name="healthz",
         access=Access.PUBLIC,
         endpoint=healthz,
-        summary="Whether the process answers",
+        summary="Whether the process lives",
     ),
     Route(
         method="GET",
