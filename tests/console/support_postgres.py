@@ -34,13 +34,36 @@ class Server:
         """Give an address for SQLAlchemy."""
         return f"postgresql+psycopg://postgres@/{database}?host={self.directory}"
 
-    def ask(self, statement):
+    def empty(self, database, version):
+        """End every connection to a database and delete every row; False when it cannot be used again."""
+        self.ask(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'")
+        try:
+            self.ask(_EMPTY, database)
+            return self.ask("SELECT version_num FROM alembic_version", database) == [(version,)]
+        except psycopg.Error:
+            return False
+
+    def ask(self, statement, database="postgres"):
         """Run one statement outside a transaction and give its rows, if it has some."""
         with psycopg.connect(
-            host=self.directory, user="postgres", dbname="postgres", autocommit=True
+            host=self.directory, user="postgres", dbname=database, autocommit=True
         ) as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
+
+
+_EMPTY = """
+DO $$
+DECLARE one record; filled boolean;
+BEGIN
+  SET LOCAL session_replication_role = replica;
+  FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version' LOOP
+    EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I)', one.tablename) INTO filled;
+    IF filled THEN EXECUTE format('DELETE FROM %I', one.tablename); END IF;
+  END LOOP;
+  PERFORM setval(format('%I', sequencename), 1, false) FROM pg_sequences WHERE last_value IS NOT NULL;
+END $$
+"""
 
 
 def _programs(directory):

@@ -10,8 +10,27 @@ from jsonschema import Draft202012Validator
 from halod.console.store.schema import DEVICES, FINDINGS, SKIPPED, TRANSITIONS
 from halod.status import Approved, Coverage, Skipped
 from tests.console.support_ingest import (
-    DEVICE, ENROLL, NOW, REPORT, ROOMY, ROOT, Clock, check_counts, client_of, device_token, document, enroll_key,
-    happened, heard_at, make_console, one, post, rows, servers, token_rows, transition_ids,
+    DEVICE,
+    ENROLL,
+    NOW,
+    REPORT,
+    ROOMY,
+    ROOT,
+    Clock,
+    check_counts,
+    client_of,
+    device_token,
+    document,
+    enroll_key,
+    happened,
+    heard_at,
+    make_console,
+    one,
+    post,
+    rows,
+    servers,
+    token_rows,
+    transition_ids,
 )  # fmt: skip
 from tests.support.state import finding
 
