@@ -124,13 +124,20 @@ class Together:
     @functools.cached_property
     def console_options(self) -> list[str]:
         """What every command of the console is told."""
-        return ["--config", str(self.directory / "halo-server.toml"), "--data-dir", str(self.directory / "console")]
+        return [
+            "--config",
+            str(self.directory / "halo-server.toml"),
+            "--data-dir",
+            str(self.directory / "console"),
+        ]
 
     def run(self) -> int:
         """Start everything, say where it is, and stay until asked or until a part ends."""
         try:
             self._prepare()
-            self._start("console", [str(self.server), "serve", *self.console_options, "--log-format", "plain"])
+            self._start(
+                "console", [str(self.server), "serve", *self.console_options, "--log-format", "plain"]
+            )
             self._wait("the console", self._ready)
             self._start("agent", self._agent())
             device = self._wait("the agent's first report", self._reported)
@@ -156,14 +163,18 @@ class Together:
         self.key = self._command(self.halo, "keygen", "--out", str(self.directory / "halos.key")).strip()
         signed = self.directory / "halos.yaml.signed"
         policy = str(ROOT / "halod" / "console" / "demo" / "halos.yaml")
-        self._command(self.halo, "sign", policy, "--key", str(self.directory / "halos.key"), "--out", str(signed))
+        self._command(
+            self.halo, "sign", policy, "--key", str(self.directory / "halos.key"), "--out", str(signed)
+        )
         settings = f'listen = "{self.listen}"\npolicy_keys = ["{self.key}"]\npolicy_org = "acme"\n'
         (self.directory / "halo-server.toml").write_text(settings, encoding="utf-8")
         say("run", f"{self.fleet} invented devices are put into a new database")
         seed = [sys.executable, "-P", str(ROOT / "tools" / "together_fleet.py"), *self.console_options]
         self._command(*seed, "--policy", str(signed), "--devices", str(self.fleet))
         enrol = ["enroll-key", "create", *self.console_options, "--name", "this-machine", "--days", "1"]
-        key = self._command(self.server, *enrol, "--max-uses", "1").split()[-1]
+        key = self._command(self.server, *enrol, "--ring", RING, "--unit", UNITS[0], "--uses", "1").split()[
+            -1
+        ]
         _private(self.directory / "enroll.key", key)
 
     def _command(self, *words: str | Path) -> str:
@@ -231,7 +242,9 @@ class Together:
         for part in self.parts:
             code = part.process.poll()
             if code is not None:
-                raise Failed(f"the {part.name} ended by itself (exit {code}){''.join(f': {one}' for one in part.last)}")
+                raise Failed(
+                    f"the {part.name} ended by itself (exit {code}){''.join(f': {one}' for one in part.last)}"
+                )
 
     def _wait(self, what: str, there) -> str:  # noqa: ANN001 - a function without arguments that gives text
         """Wait until `there` gives something."""
@@ -252,7 +265,9 @@ class Together:
     def _reported(self) -> str:
         """Give the device's id once its report has been taken."""
         try:
-            said = json.loads(self._command(self.halod, *"status --format json --config".split(), self.config))
+            said = json.loads(
+                self._command(self.halod, *"status --format json --config".split(), self.config)
+            )
         except (Failed, ValueError):
             return ""
         accepted = said.get("delivery", {}).get("accepted") and said.get("status")
@@ -331,7 +346,9 @@ def _listening(asked: threading.Event) -> Iterator[None]:
     def note(_number: int, _frame: object) -> None:
         asked.set()
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield
     finally:
@@ -341,7 +358,9 @@ def _listening(asked: threading.Event) -> Iterator[None]:
 
 def main() -> int:
     """Run it; give the exit code."""
-    parser = argparse.ArgumentParser(description="A console with a demonstration fleet, and an agent beside it.")
+    parser = argparse.ArgumentParser(
+        description="A console with a demonstration fleet, and an agent beside it."
+    )
     parser.add_argument("--halod-bin", type=Path, default=ROOT / ".venv" / "bin", help="where halod is")
     parser.add_argument("--console-bin", type=Path, default=ROOT / ".venv-console" / "bin")
     parser.add_argument("--port", type=int, default=PORT, help="a free one is taken when this is not")

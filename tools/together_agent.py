@@ -101,14 +101,19 @@ def main(path: str) -> int:
         else:
             nobody = pwd.getpwnam("nobody")
             uid, gid, home = nobody.pw_uid, nobody.pw_gid, options["copy"]
-            print("DEMONSTRATION: the service never scans root's home; this is packaging/demo-home", file=sys.stderr)
+            print(
+                "DEMONSTRATION: the service never scans root's home; this is packaging/demo-home",
+                file=sys.stderr,
+            )
     database = _Accounts(options["name"], uid, gid, home)
     notifier = Notifier()
 
     def entry(descriptor: int, supervisor: int) -> int:
         from halod.agent.main import main
 
-        return main(descriptor, supervisor, config=options["config"], once=False, watchdog=0.0, database=database)
+        return main(
+            descriptor, supervisor, config=options["config"], once=False, watchdog=0.0, database=database
+        )
 
     return Service(entry, watcher.load, notifier=notifier).run()
 

@@ -19,10 +19,12 @@ def main() -> int:
     """Fill the database; give 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_options(parser)
-    parser.add_argument("--policy", type=Path, required=True, help="the signed policy, newer than the fleet's")
+    parser.add_argument(
+        "--policy", type=Path, required=True, help="the signed policy, newer than the fleet's"
+    )
     parser.add_argument("--devices", type=int, default=demo.DEVICES)
     args = parser.parse_args()
-    settings, now = settings_of(args), SystemClock().now()
+    settings, now = settings_of(args, make=True), SystemClock().now()
     store = Store.open(settings.database_url)
     try:
         upgrade(store)
