@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import ctypes
 import functools
+import http.client
 import json
 import os
 import pwd
@@ -24,8 +25,6 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,8 +79,7 @@ class Part:
         self._reader.start()
 
     def _show(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in self.process.stdout or ():
             text = line.rstrip()
             # The console's own welcome is indented; this program says it at its end.
             if text and not line.startswith("  "):
@@ -257,16 +255,17 @@ class Together:
 
     def _ready(self) -> str:
         try:
-            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:
-                return "ready" if answer.status == 200 else ""
-        except (urllib.error.URLError, OSError):
+            with contextlib.closing(http.client.HTTPConnection(self.listen, timeout=5)) as connection:
+                connection.request("GET", "/readyz")
+                return "ready" if connection.getresponse().status == 200 else ""
+        except (OSError, http.client.HTTPException):
             return ""
 
     def _reported(self) -> str:
         """Give the device's id once its report has been taken."""
         try:
             said = json.loads(
-                self._command(self.halod, *"status --format json --config".split(), self.config)
+                self._command(self.halod, "status", "--format", "json", "--config", self.config)
             )
         except (Failed, ValueError):
             return ""
