@@ -7,7 +7,8 @@ Invariants:
    replaced by the name of its type.
 2. An exception is its type and the line of ours that it passed: never its text (a driver's holds parameters),
    never a traceback, never a local variable.
-3. Other libraries' lines are seen from WARNING on, as their logger's name and place.
+3. Other libraries' lines are seen from WARNING on, as their logger's name and place; the HTTP server's from ERROR on,
+   or whoever sends garbage would write the log.
 4. Writing a line never fails.
 
 Who asks is logged by address, as it is: whoever runs a console has to find the machine that attacks it. The address
@@ -223,7 +224,7 @@ def _silence() -> None:
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "alembic", "sqlalchemy", "httpx", "httpcore"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
-        logger.setLevel(logging.WARNING)
+        logger.setLevel(logging.ERROR if name.startswith("uvicorn") else logging.WARNING)
         logger.propagate = True
     logging.raiseExceptions = False
     logging.captureWarnings(capture=True)

@@ -2,8 +2,8 @@
 """The command line of `halo-server`: which commands there are, and how every one of them ends.
 
 A command is a module of this package with `run(args) -> exit code` and `add(subparsers)`, which gives its parser or
-those of its actions. It is imported when it is the one called, has the options of `common`, and finds what they come to in
-`args.settings`.
+those of its actions. It is imported when it is the one called, has the options of `common`, and finds what they come
+to in `args.settings`.
 
 Exit codes: 0 done; 1 the command's own "no"; 2 wrong usage or settings, or the machine does not let it work; 70 a fault
 inside halo-server; 130 interrupted. No traceback reaches a person.
@@ -82,8 +82,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    from halod.console import logs
     from halod.console.cli import common
     from halod.console.settings.words import nearest
+
+    logs.configure("warning", "plain")  # serve says otherwise; stdout is for what a command was asked
 
     parser = Parser(
         prog="halo-server",

@@ -25,6 +25,8 @@ ANY_HOST: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 has no token."""
 BODY_SECONDS: Final = 30
 """Within which a request's body has to be there."""
+SEND_SECONDS: Final = 60
+"""Within which a client has to take a piece of an answer: an export holds a connection to the database meanwhile."""
 REPORT: Final = "/api/v1/fleet/report"
 """It has limits of its own, by token."""
 _QUIET: Final = (*ANY_HOST, "/static", REPORT)
@@ -85,7 +87,8 @@ class Front:
                 status = message["status"]
                 shown = secured(list(message.get("headers", ())), https=self._site.https)
                 message = {**message, "headers": shown}  # a copy: the sender may send this one again
-            await send(message)
+            async with asyncio.timeout(SEND_SECONDS):
+                await send(message)
 
         inside = _Deadline(receive)
         try:
@@ -94,7 +97,7 @@ class Front:
             if inside.passed and not status:
                 slow = Problem(408, "the request took too long", headers={"Connection": "close"})
                 await slow.response()(scope, receive, answer)
-        except Exception:  # noqa: BLE001 - a fault costs one answer, never the server
+        except Exception:  # noqa: BLE001 - a fault costs one answer, never the server; so does a client that stalls
             _log.exception("a fault inside the console", route=scope.get("halo.route", "-"))
             if not status:
                 await Problem(500).response()(scope, receive, answer)

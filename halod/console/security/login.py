@@ -16,6 +16,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, insert
 from starlette.responses import RedirectResponse, Response
 
+from halod.console import logs
 from halod.console.access import Access, Role, Route
 from halod.console.call import Call
 from halod.console.problem import Problem
@@ -26,6 +27,8 @@ from halod.console.store.schema import LOGINS
 
 Render = Callable[..., Response]
 """`render(call, template, status=200, **context)`."""
+
+_log = logs.get("login")
 
 LINK_SECONDS: Final = 15 * 60
 _PREFIX: Final = "hll_"
@@ -124,6 +127,7 @@ class _Login:
         outcome = "in" if value else "link"
         console.metrics.add("halo_logins_total", way="link", outcome=outcome)
         if not value:
+            _log.warning("nobody was signed in", way="link", address=call.address)
             return show(
                 self._render, call, 403, error="This link was used before, or is older than 15 minutes."
             )

@@ -176,8 +176,9 @@ class _Reader:
         ):
             self._fault("", 0, "session_idle", "is longer than session_absolute")
         names = [hook.name for hook in values.get("webhooks", ())]
-        if len(set(names)) != len(names):
-            self._fault("webhook", 0, "name", "two webhooks have one name")
+        for at, name in enumerate(names):
+            if name in names[:at]:
+                self._fault("webhook", at, "name", "another webhook has this name")
 
     def _provider(self, values: Document) -> None:
         oidc = values.get("oidc")
@@ -197,7 +198,8 @@ class _Reader:
 
     def _fault(self, table: str, at: int, key: str, words: str, *, named: bool = True) -> None:
         where = f"{table}.{key}" if table and key and named else key if key and named else table
-        line = self._lines.get((table, at, key), 0) or self._lines.get((table, at, ""), 0)
+        places = ((table, at, key), (table, at, ""), ("", 0, table), (key, 0, ""))
+        line = next((self._lines[place] for place in places if place in self._lines), 0)
         self.faults.append((line, f"{where}: {words}" if where else words))
 
 
