@@ -7,9 +7,11 @@ docs/report-api.md says in words what agents rely on; docs/openapi.yaml is that 
 from typing import Any, Final
 
 from halod.console.ingest.enroll import BODY as ENROLL_BODY
+from halod.console.ingest.wire import DEVICE, MOST_TRANSITIONS
 from halod.status import schema as status_schema
 
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 1024}
+_DEVICE: Final = {"type": "string", "pattern": f"^{DEVICE.pattern}$"}
 _JSON: Final = "application/json"
 RETRY_AFTER: Final = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 0}}}
 
@@ -56,11 +58,10 @@ _ENROLMENT: Final = {
     "type": "object",
     "required": ["device", "installId", "hostname", "os", "halod"],
     "properties": {
-        "device": {**_TEXT, "description": "As in a status. Stable, and no secret."},
+        "device": {**_DEVICE, "description": "As in a status. Stable, and no secret."},
         "installId": {
             "type": "string",
-            "minLength": 1,
-            "maxLength": 128,
+            "pattern": "^[!-~]{1,128}$",
             "description": "Random; the token is bound to it.",
         },
         "hostname": _TEXT,
@@ -171,7 +172,7 @@ OTHERS: Final[dict[str, dict[str, Any]]] = {
                 "name": "state",
                 "in": "query",
                 "description": "Only these.",
-                "schema": {"type": "string", "enum": ["due", "done", "dead"]},
+                "schema": {"type": "string", "enum": ["", "due", "done", "dead"]},
             },
             {"name": "hook", "in": "query", "description": "Of this webhook.", "schema": {"type": "string"}},
             {"name": "cursor", "in": "query", "schema": {"type": "string"}},
@@ -216,8 +217,14 @@ OTHERS: Final[dict[str, dict[str, Any]]] = {
 
 
 def status_schemas() -> dict[str, Any]:
-    """Give the components of a status, with references that hold within an OpenAPI document."""
+    """Give the components of a status, with references that hold within an OpenAPI document.
+
+    Beyond the schema of what agents send: a device's identity stands in addresses, and a report has 64 transitions.
+    """
     found: dict[str, Any] = _moved(status_schema()["$defs"])
+    found["Status"]["properties"]["device"] |= _DEVICE
+    found["Status"]["properties"]["transitions"] |= {"maxItems": MOST_TRANSITIONS}
+    found["Transition"]["properties"]["id"] |= {"minLength": 1}
     return found
 
 

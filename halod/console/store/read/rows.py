@@ -5,14 +5,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-Time = Annotated[
-    int,
-    msgspec.Meta(extra={"wire": "time"}, extra_json_schema={"type": "string", "format": "date-time"}),
-]
+Time = Annotated[int, msgspec.Meta(extra={"wire": "time"}, extra_json_schema={"format": "date-time"})]
 """Seconds since 1970 here, RFC 3339 in a document."""
-Date = Annotated[
-    int, msgspec.Meta(extra={"wire": "date"}, extra_json_schema={"type": "string", "format": "date"})
-]
+Date = Annotated[int, msgspec.Meta(extra={"wire": "date"}, extra_json_schema={"format": "date"})]
 """Days since 1970 (UTC) here, YYYY-MM-DD in a document."""
 
 
