@@ -137,7 +137,7 @@ def _secrets(hook: Hook) -> tuple[bytes, ...]:
 
 
 _ADVICE: Final = (
-    "one line for each secret, the newest first: whsec_ and the base64 of 24 to 64 random bytes;"
+    "it holds whsec_ and the base64 of 24 to 64 random bytes, the next secret after a space;"
     " halo-server webhooks secret makes one"
 )
 
