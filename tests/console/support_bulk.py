@@ -219,6 +219,12 @@ def fill(store, devices, seed=7, transitions=50):
                 _write(connection, table, waiting.pop(table), sqlite=store.sqlite)
         for table, rows in waiting.items():
             _write(connection, table, rows, sqlite=store.sqlite)
+        if not store.sqlite:
+            for name, key in (("things", "id"), ("findings", "id"), ("transitions", "seq")):
+                newest = f"(SELECT max({key}) FROM {name})"
+                connection.exec_driver_sql(
+                    f"SELECT setval(pg_get_serial_sequence('{name}', '{key}'), {newest})"
+                )
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("ANALYZE" if store.sqlite else "VACUUM ANALYZE")
 

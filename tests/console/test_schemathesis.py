@@ -48,31 +48,34 @@ def place(request, tmp_path_factory):
     store = next(filled)
     listening = socket.create_server(("127.0.0.1", 0))
     base = f"127.0.0.1:{listening.getsockname()[1]}"
-    console = people.make_console(store, listen=base)
-    take(store, hostile_documents(), now=people.NOW)
+    try:
+        console = people.make_console(store, listen=base)
+        take(store, hostile_documents(), now=people.NOW)
+        credentials = _credentials(console)
+        application = app.build(console, jobs=False)
+        server = uvicorn.Server(uvicorn.Config(application, log_config=None, lifespan="on", ws="none"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        yield f"http://{base}", credentials
+        server.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive()
+    finally:
+        listening.close()
+        next(filled, None)
+
+
+def _credentials(console):
     now = console.clock.now()
-    with store.write() as c:
+    with console.store.write() as c:
         key = tokens.new_enroll_key(c, name="k", now=now, days=9, by="test")
         device = tokens.issue_device(c, device="d1", install_id="i1", now=now, days=9, by="test")
         admin = tokens.issue_api(c, name="drawn", role=Role.ADMIN, now=now, days=9, by="test")
         for text in (admin, device):
             kept = tables.TOKENS.c.hash == tokens.digest(text)
-            number = OUT_OF_REACH + (text == admin)
-            c.execute(update(tables.TOKENS).where(kept).values(id=number))
-    server = uvicorn.Server(
-        uvicorn.Config(app.build(console, jobs=False), log_config=None, lifespan="on", ws="none")
-    )
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    yield (
-        f"http://{base}",
-        {"device": device, "enroll-key": key, "public": ""}
-        | dict.fromkeys(("viewer", "operator", "admin"), admin),
-    )
-    server.should_exit = True
-    thread.join(30)
-    listening.close()
-    next(filled, None)
+            c.execute(update(tables.TOKENS).where(kept).values(id=OUT_OF_REACH + (text == admin)))
+    people_ = dict.fromkeys(("viewer", "operator", "admin"), admin)
+    return {"device": device, "enroll-key": key, "public": ""} | people_
 
 
 @pytest.fixture(scope="module")
