@@ -100,22 +100,30 @@ def exactly(at: int) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(iso(at), moment(at))
 
 
+_HASH: Final = re.compile(r"(?P<algorithm>[a-z0-9]{1,10}:)?(?P<digits>[0-9a-f]+)")
+
+
 def short(value: str, digits: int = 12) -> Markup:
-    """Show the beginning of a hash; who needs the whole follows the link around it or finds it beside."""
-    prefix, _, rest = value.rpartition(":")
-    head = f"{prefix}:" if prefix else ""
-    shown = rest if len(rest) <= digits else rest[:digits] + "…"
-    return Markup('<code class="hash">{}{}</code>').format(visible(head), visible(shown))
+    """Show the beginning of a hash; who needs the whole follows the link around it or finds it beside.
+
+    What should be a hash and is none is a text like any other.
+    """
+    found = _HASH.fullmatch(value)
+    if found is None:
+        return Markup("<code>{}</code>").format(brief(value, 20))
+    shown = found["digits"][:digits] + ("…" if len(found["digits"]) > digits else "")
+    return Markup('<code class="hash">{}{}</code>').format(found["algorithm"] or "", shown)
 
 
 def full(value: str) -> Markup:
     """Show a hash whole, in a way that a narrow screen may break."""
-    return Markup('<code class="hash whole">{}</code>').format(visible(value))
+    return Markup('<code class="hash whole">{}</code>').format(claim(value, 160))
 
 
 def unfold(value: str, digits: int = 12) -> Markup:
     """Show a hash cut, the whole of it in a details element."""
-    if len(value.rpartition(":")[2]) <= digits:
+    found = _HASH.fullmatch(value)
+    if found is None or len(found["digits"]) <= digits:
         return full(value)
     return Markup('<details class="long"><summary>{}</summary>{}</details>').format(
         short(value, digits), full(value)

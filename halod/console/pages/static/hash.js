@@ -319,6 +319,7 @@
       fail(outcome, "This browser computes hashes only over https or on the same machine.");
       document.getElementById("compare").disabled = true;
     }
+    document.getElementById("without-script").hidden = true;
     for (const part of box.querySelectorAll(".when-script")) part.hidden = false;
   }
 
