@@ -37,6 +37,7 @@ def _decide(call: Call, asked: Asked, *, accept: bool) -> Response:
             c,
             asked.text("device"),
             by=call.actor.name,
+            by_kind=call.actor.kind,
             now=console.clock.now(),
             address=call.address,
             install_id=asked.text("install"),

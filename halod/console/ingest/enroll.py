@@ -217,28 +217,54 @@ def _time_text(at: int) -> str:
 # --- what an operator does ---------------------------------------------------------------------------------
 
 
-def accept(c: Connection, device: str, *, by: str, now: int, address: str = "", install_id: str = "") -> bool:
+def accept(
+    c: Connection,
+    device: str,
+    *,
+    by: str,
+    now: int,
+    by_kind: str = "session",
+    address: str = "",
+    install_id: str = "",
+) -> bool:
     """Let the one that waits for `device` have a token when it asks next; False when nobody waits.
 
     `install_id`, if it is given, is the one that the operator has seen: another one is not accepted by mistake.
     """
-    return _decide(c, device, "accepted", by=by, now=now, address=address, install_id=install_id)
+    done = _decide(c, device, "accepted", by, install_id)
+    if done:
+        _note(c, "device.accept", device, now=now, actor=by, actor_kind=by_kind, address=address)
+    return done
 
 
-def refuse(c: Connection, device: str, *, by: str, now: int, address: str = "", install_id: str = "") -> bool:
-    """Refuse the one that waits for `device`; False when nobody waits."""
-    return _decide(c, device, "refused", by=by, now=now, address=address, install_id=install_id)
-
-
-def _decide(
-    c: Connection, device: str, state: str, *, by: str, now: int, address: str, install_id: str
+def refuse(
+    c: Connection,
+    device: str,
+    *,
+    by: str,
+    now: int,
+    by_kind: str = "session",
+    address: str = "",
+    install_id: str = "",
 ) -> bool:
+    """Refuse the one that waits for `device`; False when nobody waits."""
+    done = _decide(c, device, "refused", by, install_id)
+    if done:
+        _note(c, "device.refuse", device, now=now, actor=by, actor_kind=by_kind, address=address)
+    return done
+
+
+def _decide(c: Connection, device: str, state: str, by: str, install_id: str) -> bool:
     which = [ENROLLMENTS.c.device == device, ENROLLMENTS.c.state != state]
     if install_id:
         which.append(ENROLLMENTS.c.install_id == install_id)
     done = c.execute(update(ENROLLMENTS).where(*which).values(state=state, decided_by=clean(by, 256)))
-    if done.rowcount != 1:
-        return False
-    action = "device.accept" if state == "accepted" else "device.refuse"
-    audit.record(c, time=now, actor=by, actor_kind="session", action=action, target=device, address=address)
-    return True
+    return done.rowcount == 1
+
+
+def _note(
+    c: Connection, action: str, device: str, *, now: int, actor: str, actor_kind: str, address: str
+) -> None:
+    audit.record(
+        c, time=now, actor=actor, actor_kind=actor_kind, action=action, target=device, address=address
+    )
