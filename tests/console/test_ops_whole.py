@@ -84,6 +84,13 @@ def enrolled(config, replica, device):
     return json.loads(answer)["token"]
 
 
+def wait_for(receiver, count, replica):
+    deadline = time.monotonic() + 90
+    while len(receiver.log()) < count:
+        assert time.monotonic() < deadline, replica.log()
+        time.sleep(0.05)
+
+
 def test_a_report_becomes_a_signed_webhook(running):
     """From the report to the receiver, by what is installed; nothing of the finding but what a status holds."""
     config, replica, receiver = running
@@ -92,10 +99,7 @@ def test_a_report_becomes_a_signed_webhook(running):
     device = "a" * 64
     token = enrolled(config, replica, device)
     assert ask(replica, "POST", REPORT, document(device, [finding("notes", 1)]), token)[0] == 204
-    deadline = time.monotonic() + 60
-    while len(receiver.log()) < 3:
-        assert time.monotonic() < deadline, replica.log()
-        time.sleep(0.05)
+    wait_for(receiver, 3, replica)
     log = receiver.log()
     assert all(one["valid"] for one in log)
     sent = {body["type"]: body for body in receiver.bodies()}
@@ -107,6 +111,28 @@ def test_a_report_becomes_a_signed_webhook(running):
     assert replica.stop() == 0
     for secret in (SECRET, token):
         assert secret not in replica.log()
+
+
+def test_two_replicas_send_each_webhook_once(postgres_url, tmp_path):
+    """Both queue what is reported to them, one of them sends; when it ends, the other goes on at once."""
+    with console(postgres_url, tmp_path) as (config, first, receiver):
+        second = Replica(tmp_path, "second", config)
+        second.start()
+        try:
+            devices = {"a" * 64: first, "b" * 64: second}
+            tokens = {device: enrolled(config, to, device) for device, to in devices.items()}
+            for number, (device, to) in enumerate(devices.items()):
+                body = document(device, [finding(f"server-{number}", 1)])
+                assert ask(to, "POST", REPORT, body, tokens[device])[0] == 204
+            wait_for(receiver, 4, second)
+            assert first.stop() == 0
+            body = document("b" * 64, [finding("server-1", 1), finding("later", 1)])
+            assert ask(second, "POST", REPORT, body, tokens["b" * 64])[0] == 204
+            wait_for(receiver, 6, second)
+            identities = [one["headers"]["webhook-id"] for one in receiver.log()]
+            assert len(identities) == len(set(identities)) == 6
+        finally:
+            second.close()
 
 
 def test_agents_fetch_what_was_published(lite, tmp_path):
