@@ -155,12 +155,8 @@ def bind(listen: str) -> socket.socket:
     return bound
 
 
-def run(app: ASGIApp, settings: Settings, bound: socket.socket) -> None:
-    """Serve until SIGINT or SIGTERM; running requests then have GRACE seconds.
-
-    Raises:
-        EnvironmentFault: the application did not start; its log says why.
-    """
+def make(app: ASGIApp, settings: Settings) -> uvicorn.Server:
+    """Make the server; its `run([socket])` serves until SIGINT, SIGTERM or `should_exit`."""
     config = uvicorn.Config(
         app,
         http=Bounded,
@@ -179,8 +175,17 @@ def run(app: ASGIApp, settings: Settings, bound: socket.socket) -> None:
     if settings.tls_cert:
         config.load()
         config.ssl = tls_context(settings)
+    return _Server(config)
+
+
+def run(app: ASGIApp, settings: Settings, bound: socket.socket) -> None:
+    """Serve until SIGINT or SIGTERM; running requests then have GRACE seconds.
+
+    Raises:
+        EnvironmentFault: the application did not start; its log says why.
+    """
     try:
-        _Server(config).run([bound])
+        make(app, settings).run([bound])
     except SystemExit:
         raise EnvironmentFault("the console did not start") from None
 

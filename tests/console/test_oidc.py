@@ -16,7 +16,7 @@ from halod.console import logs
 from halod.console.access import Role
 from halod.console.clock import SystemClock
 from halod.console.security import sessions
-from halod.console.security.oidc import wire
+from halod.console.security.oidc import identity, wire
 from halod.console.security.oidc.identity import Refused, keys_of, role_of
 from halod.console.security.oidc.provider import AGAIN, Provider
 from halod.console.settings import Oidc
@@ -661,6 +661,32 @@ def test_no_secret_of_a_sign_in_is_logged_or_kept(console, client, provider):
         assert secret not in said.getvalue()
         assert secret not in kept
     assert "id-token-nonce" in said.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("claims", "reason"),
+    [
+        ({"iss": "x"}, "iss"),
+        ({"aud": ["x"]}, "aud"),
+        ({"aud": 7}, "aud"),
+        ({"azp": "x"}, "azp"),
+        ({"aud": ["halo", "x"]}, "azp"),
+        ({"nonce": 7}, "nonce"),
+        ({"nonce": "é"}, "nonce"),
+        ({"exp": 939}, "exp"),
+        ({"exp": float("inf")}, "exp"),
+        ({"exp": True}, "exp"),
+        ({"iat": 1061}, "iat"),
+        ({"iat": None}, "iat"),
+        ({"sub": ""}, "sub"),
+    ],
+)
+def test_what_must_hold_is_checked_without_the_library(claims, reason):
+    good = {"iss": "i", "aud": "halo", "nonce": "n", "exp": 1300, "iat": 1000, "sub": "s"}
+    known = {"issuer": "i", "client_id": "halo", "nonce": "n", "now": 1000}
+    identity._strict(good, **known)
+    with pytest.raises(Refused, match=f"id-token-{reason}"):
+        identity._strict({**good, **claims}, **known)
 
 
 def test_roles_by_groups_alone():

@@ -16,7 +16,12 @@ import time
 import httpx
 import pytest
 
-from halod.console import server
+from halod.console import app, cli, server
+from halod.console.access import Access, Route
+from halod.console.security import front
+from halod.console.settings import Settings
+from halod.errors import EnvironmentFault, UsageError
+from tests.console import support_people as people
 from tests.support.certificates import Authority
 
 RUN = "import sys; from halod.console.cli import main; sys.exit(main())"
@@ -86,6 +91,51 @@ def served(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("server")) as running:
         wait_until_it_answers(running)
         yield running
+
+
+class Inside:
+    """The same server in this process, with a route that answers without end."""
+
+    def __init__(self, console, bound):
+        self.port = bound.getsockname()[1]
+        self.base = f"http://127.0.0.1:{self.port}"
+        self.ended = threading.Event()
+        endless = Route(
+            method="GET",
+            path="/endless",
+            name="endless",
+            access=Access.PUBLIC,
+            endpoint=lambda call: self.endless(),
+        )
+        routes = (*app.table(console.settings), endless)
+        self.server = server.make(app.build(console, routes=routes, jobs=False), console.settings)
+
+    def endless(self):
+        from starlette.responses import StreamingResponse
+
+        def pieces():
+            try:
+                while True:
+                    yield b"a" * 65536
+            finally:
+                self.ended.set()
+
+        return StreamingResponse(pieces())
+
+
+@pytest.fixture
+def inside(sqlite_url):
+    bound = server.bind("127.0.0.1:0")
+    listen = f"127.0.0.1:{bound.getsockname()[1]}"
+    with people.sqlite_console(sqlite_url, listen=listen) as console:
+        running = Inside(console, bound)
+        thread = threading.Thread(target=running.server.run, args=([bound],))
+        thread.start()
+        try:
+            yield running
+        finally:
+            running.server.should_exit = True
+            thread.join(60)
 
 
 def wait_until_it_answers(running):
@@ -174,6 +224,82 @@ def test_heads_without_end_and_heads_that_are_none_are_refused(served, name):
     assert httpx.get(f"{served.base}/healthz").status_code == 200
 
 
+@pytest.mark.parametrize("name", FLOODS)
+def test_the_same_within_this_process(inside, name):
+    with connect(inside) as connection:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(FLOODS[name])
+        got = b""
+        with contextlib.suppress(ConnectionError):
+            while piece := connection.recv(65536):
+                got += piece
+    assert got == b"" or got.startswith(b"HTTP/1.1 4"), got[:100]
+
+
+def test_a_connection_that_says_nothing_ends(inside, monkeypatch):
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.2)
+    for said in (
+        b"",
+        b"GET / HTTP/1.1\r\nX: a",
+        f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{inside.port}\r\n\r\nGET ".encode(),
+    ):
+        with connect(inside) as connection:
+            connection.sendall(said)
+            while not is_closed(connection):
+                pass
+
+
+def test_a_body_that_comes_slowly_ends(inside, monkeypatch):
+    monkeypatch.setattr(front, "BODY_SECONDS", 0.3)
+    head = f"POST /login/link HTTP/1.1\r\nHost: 127.0.0.1:{inside.port}\r\nContent-Length: 50\r\n\r\nlink="
+    with connect(inside) as connection:
+        connection.sendall(head.encode())
+        got = b""
+        while piece := connection.recv(65536):
+            got += piece
+    assert got.startswith(b"HTTP/1.1 408")
+    assert b"connection: close" in got.lower()
+
+
+def test_a_client_that_takes_nothing_is_left(inside, monkeypatch):
+    """An export to a stalled client ends, and gives back what it holds."""
+    monkeypatch.setattr(front, "SEND_SECONDS", 0.3)
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.settimeout(60)
+    with made:
+        made.connect(("127.0.0.1", inside.port))
+        made.sendall(f"GET /endless HTTP/1.1\r\nHost: 127.0.0.1:{inside.port}\r\n\r\n".encode())
+        assert inside.ended.wait(60)
+
+
+def test_it_is_no_websocket(inside):
+    head = f"GET /login HTTP/1.1\r\nHost: 127.0.0.1:{inside.port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    head += "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    with connect(inside) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(65536).startswith((b"HTTP/1.1 200", b"HTTP/1.1 4"))
+
+
+def test_an_application_that_does_not_start_is_told():
+    async def broken(scope, receive, send):
+        await receive()
+        await send({"type": "lifespan.startup.failed", "message": "CANARY"})
+
+    bound = server.bind("127.0.0.1:0")
+    with pytest.raises(EnvironmentFault, match="did not start"):
+        in_a_thread(lambda: server.run(broken, Settings(database_url=""), bound))
+    bound.close()
+
+
+def in_a_thread(work):
+    """Run it where no signals are taken; raises what it raised."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result(60)
+
+
 def test_trailers_and_chunks_without_end_are_cut(served):
     head = f"POST /login/link HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nTransfer-Encoding: chunked\r\n\r\n"
     for endless in (b"0\r\nX-A: " + b"a" * 65536, b"1;" + b"x" * 65536):
@@ -188,15 +314,16 @@ def test_trailers_and_chunks_without_end_are_cut(served):
         assert cut
 
 
-def test_a_head_that_comes_slowly_ends_after_a_while(served):
+def test_a_head_that_comes_slowly_ends_after_a_while(inside, monkeypatch):
     """Slow loris: a hundred connections that say a letter now and then are gone within bounds; others are served."""
-    connections = [connect(served) for _ in range(100)]
+    monkeypatch.setattr(server, "HEAD_SECONDS", 1.0)
+    connections = [connect(inside) for _ in range(100)]
     for number, connection in enumerate(connections):
         connection.sendall(b"GET / HTTP/1.1\r\nX: " if number % 2 else b"G")
     began = time.monotonic()
     left = list(connections)
     try:
-        while left and time.monotonic() - began < server.HEAD_SECONDS + 40:
+        while left and time.monotonic() - began < 60:
             for connection in list(left):
                 try:
                     connection.setblocking(False)
@@ -208,8 +335,8 @@ def test_a_head_that_comes_slowly_ends_after_a_while(served):
                     pass
                 except OSError:
                     left.remove(connection)
-            assert httpx.get(f"{served.base}/healthz", timeout=30).status_code == 200
-            time.sleep(0.5)
+            assert httpx.get(f"{inside.base}/login", timeout=30).status_code == 200
+            time.sleep(0.1)
     finally:
         for connection in connections:
             connection.close()
@@ -261,22 +388,19 @@ def test_it_ends_in_order(tmp_path, sig):
         assert "error" not in running.log()
 
 
-def test_two_cannot_listen_at_one_place(served, tmp_path):
-    words = ["serve", "--data-dir", str(tmp_path / "x"), "--listen", f"127.0.0.1:{served.port}"]
-    done = subprocess.run(command(*words), capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == [
-        f"halo-server: error: cannot listen on 127.0.0.1:{served.port}: Address already in use; choose another --listen"
-    ]
+def test_two_cannot_listen_at_one_place():
+    bound = server.bind("127.0.0.1:0")
+    with bound, pytest.raises(EnvironmentFault, match="Address already in use"):
+        server.bind(f"127.0.0.1:{bound.getsockname()[1]}")
+    with server.bind("[::1]:0") as six:
+        assert six.family == socket.AF_INET6
 
 
-@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "10.0.0.1:8640"])
-def test_it_does_not_listen_to_others_without_tls(tmp_path, listen):
-    words = ["serve", "--data-dir", str(tmp_path / "x"), "--listen", listen]
-    done = subprocess.run(command(*words), capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert "without TLS would send tokens in the clear" in done.stderr
+def test_it_does_not_listen_to_others_without_tls(tmp_path, capsys):
+    """One line, before anything is made; which addresses these are is tried in test_console_settings."""
+    assert cli.main(["serve", "--data-dir", str(tmp_path / "x"), "--listen", "0.0.0.0:0"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "without TLS would send tokens in the clear" in line
 
 
 def test_tls_of_its_own(tmp_path):
@@ -310,18 +434,14 @@ def test_tls_of_its_own(tmp_path):
             old.wrap_socket(raw)
 
 
-@pytest.mark.parametrize("kind", ["passphrase", "garbage"])
+@pytest.mark.parametrize("kind", ["passphrase", "garbage", "missing"])
 def test_a_certificate_that_cannot_be_used(tmp_path, kind):
     authority = Authority(tmp_path)
     pair = authority.issue("halo", address="127.0.0.1", password=b"CANARY" if kind == "passphrase" else None)
     if kind == "garbage":
         pair.write_text("CANARY")
-    os.chmod(pair, 0o600)
-    settings = tmp_path / "halo-server.toml"
-    settings.write_text(f'tls_cert = "{pair}"\n')
-    words = ["serve", "--data-dir", str(tmp_path / "x"), "--config", str(settings)]
-    done = subprocess.run(command(*words), capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert "tls_" in done.stderr
-    assert "CANARY" not in done.stderr
+    if kind == "missing":
+        pair.unlink()
+    with pytest.raises(UsageError, match="tls_") as told:
+        server.tls_context(Settings(database_url="", tls_cert=str(pair)))
+    assert "CANARY" not in told.value.message

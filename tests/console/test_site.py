@@ -11,6 +11,9 @@ from halod.console.security.site import site
 from halod.console.settings import Limits, Settings
 from tests.console import support_people as people
 
+ANSWERED = (200, 503)
+"""Of the health check, which says what does not run; nothing runs beside these tests."""
+
 
 def place(**settings):
     return site(Settings(database_url="", **settings))
@@ -47,7 +50,7 @@ def test_a_rebound_name_reaches_nothing(console, host):
         assert answer.status_code == 421
         assert "set-cookie" not in answer.headers
     assert client.post("/api/v1/fleet/report", headers={"Host": host}).status_code == 421
-    assert client.get("/healthz", headers=sent).status_code == 200
+    assert client.get("/healthz", headers=sent).status_code in ANSWERED
 
 
 def test_two_names_are_none(console):
@@ -151,7 +154,7 @@ def test_behind_a_proxy_nobody_else_is_heard(sqlite_url):
         }
         assert got == {"10.1.2.3": 200, "127.0.0.1": 200, "192.0.2.1": 403, "11.0.0.1": 403}
         direct = people.client(console, address="192.0.2.1", base=base)
-        assert direct.get("/healthz").status_code == 200
+        assert direct.get("/healthz").status_code in ANSWERED
         assert direct.get("/login", headers={"X-Forwarded-For": "10.1.2.3"}).status_code == 403
 
 
@@ -164,7 +167,7 @@ def test_limits_go_by_the_client_not_by_the_proxy(sqlite_url):
 
         assert [ask("192.0.2.1") for _ in range(5)] == [200, 200, 200, 429, 429]
         assert ask("192.0.2.2") == 200
-        assert client.get("/healthz", headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 200
+        assert client.get("/healthz", headers={"X-Forwarded-For": "192.0.2.1"}).status_code in ANSWERED
         console.clock.pass_(20)
         assert ask("192.0.2.1") == 200
 

@@ -26,7 +26,7 @@ has no token."""
 BODY_SECONDS: Final = 30
 """Within which a request's body has to be there."""
 SEND_SECONDS: Final = 60
-"""Within which a client has to take a piece of an answer: an export holds a connection to the database meanwhile."""
+"""Within which a client has to take a piece of an answer."""
 REPORT: Final = "/api/v1/fleet/report"
 """It has limits of its own, by token."""
 _QUIET: Final = (*ANY_HOST, "/static", REPORT)

@@ -9,14 +9,14 @@ Invariants:
 4. An error is a `Problem`, or a 500 that says nothing but that it is one.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Final
 from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from halod.console import logs
@@ -71,7 +71,10 @@ class Gate:
                 response = await self._take(route, request)
             except ClientDisconnect:
                 return
-            await response(scope, receive, send)
+            try:
+                await response(scope, receive, send)
+            finally:
+                await _let_go(response)
 
         return application
 
@@ -174,6 +177,12 @@ class Gate:
             return problem.response()
         response.headers.update(problem.headers)
         return response
+
+
+async def _let_go(response: Response) -> None:
+    """Close what an answer was made of piece by piece: it may hold a connection, and its client may have gone."""
+    if isinstance(response, StreamingResponse) and isinstance(response.body_iterator, AsyncGenerator):
+        await response.body_iterator.aclose()
 
 
 _CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}

@@ -8,6 +8,7 @@ Invariants:
 3. Nothing of a request or an answer reaches an exception's text: both hold codes and tokens.
 """
 
+import functools
 import ssl
 import threading
 import time
@@ -41,11 +42,17 @@ class Answer(msgspec.Struct, frozen=True):
         return f"<Answer {self.status}>"
 
 
+@functools.cache
+def _context(ca_file: str) -> ssl.SSLContext:
+    """Trust the system's authorities, or those of a file; read once."""
+    return ssl.create_default_context(cafile=ca_file or None)
+
+
 class Wire:
     """A client for one provider; threads may use it at the same time."""
 
     def __init__(self, ca_file: str = "", *, seconds: float = SECONDS) -> None:
-        self._context = ssl.create_default_context(cafile=ca_file or None)
+        self._context = _context(ca_file)
         self._seconds = seconds
         self._slots = threading.Semaphore(AT_ONCE)
 
