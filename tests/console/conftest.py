@@ -9,9 +9,11 @@ import itertools
 import shutil
 
 import pytest
+from sqlalchemy import event
 
 from halod.console.store.engine import Store
 from halod.console.store.migrate import HEAD, upgrade
+from halod.console.store.schema import METADATA
 from tests.console.support_postgres import running
 
 ENGINES = ("sqlite", "postgresql")
@@ -85,6 +87,42 @@ def store_url(request):
 @pytest.fixture
 def store(store_url):
     """A migrated, empty store: a test runs once on each engine."""
-    opened = Store.open(store_url)
+    opened = _open(store_url)
     yield opened
     opened.close()
+
+
+def _open(url):
+    """Open a store that does not wait for the disk: tests end it, the power does not."""
+    opened = Store.open(url)
+    if opened.sqlite:
+        event.listen(opened.engine, "begin", _do_not_wait)
+    return opened
+
+
+def _do_not_wait(connection):
+    if connection.info.setdefault("waits", True):
+        connection.info["waits"] = False
+        connection.exec_driver_sql("COMMIT")
+        connection.exec_driver_sql("PRAGMA synchronous=OFF")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+@pytest.fixture
+def recycled(request, store_url):
+    """Gives an empty store each time it is called, quickly: for tests of many examples."""
+    store = _open(store_url)
+
+    def give():
+        if store.sqlite:
+            with store.write() as c:
+                for table in reversed(METADATA.sorted_tables):
+                    c.execute(table.delete())
+        else:
+            store.close()
+            name = store_url.partition("@/")[2].partition("?")[0]
+            assert request.getfixturevalue("postgres").empty(name, HEAD)
+        return store
+
+    yield give
+    store.close()

@@ -45,8 +45,9 @@ def apply(c: Connection, reports: Sequence[Report], now: int, *, names_limit: in
     things = counts.number_things(c, pairs.values(), said.values(), now)
     known.save_findings(c, pairs, said, things)
     known.save_lists(c, pairs)
-    new = counts.apply(c, delta.difference(pairs.values()), things, now)
-    counts.add_day(c, said.values(), now)
+    difference = delta.difference(pairs.values())
+    new = counts.apply(c, difference, things, now)
+    counts.add_day(c, said.values(), difference, now)
     _save_transitions(c, taken, now)
     heard(c, last, now)
     news = News(
@@ -80,8 +81,9 @@ def forget(c: Connection, devices: Iterable[str], now: int) -> None:
     for table in (SEEN_NAMES, HEARTBEATS):
         for device in sorted(there):
             c.execute(delete(table).where(table.c.device == device))
-    counts.apply(c, delta.difference(pairs.values()), things, now)
-    counts.add_day(c, [delta.changes(*pair) for pair in pairs.values()], now)
+    difference = delta.difference(pairs.values())
+    counts.apply(c, difference, things, now)
+    counts.add_day(c, [delta.changes(*pair) for pair in pairs.values()], difference, now)
 
 
 def _partly(report: Report, state: delta.State) -> bool:

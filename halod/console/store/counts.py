@@ -114,7 +114,7 @@ def apply(
             "kind": thing[0],
             "findings": rows,
             "devices": devices,
-            "last_seen": now if (dim, value, thing) in difference.seen else 0,
+            "last_seen": difference.seen.get((dim, value, thing), 0),
         }
         for (dim, value, thing), (rows, devices) in sorted(difference.groups.items())
     ]
@@ -126,14 +126,15 @@ def apply(
     return frozenset(definitions) - before
 
 
-def add_day(c: Connection, said: Iterable[delta.Changes], now: int) -> None:
+def add_day(c: Connection, said: Iterable[delta.Changes], difference: delta.Difference, now: int) -> None:
     """Add what happened to the day's row of each kind; `open` is how many there are now. After `apply`."""
     happened: dict[str, Counter[str]] = defaultdict(Counter)
     for one in said:
         for what, those in (("opened", one.inserted), ("changed", one.replaced), ("resolved", one.removed)):
             for row in those:
                 happened[row.finding.kind][what] += 1
-    if not happened:
+    kinds = {kind for dim, _, kind in difference.tallies if dim == "kind"}
+    if not happened and not kinds:
         return
     are = select(TALLIES.c.kind, TALLIES.c.findings).where(TALLIES.c.dim == "kind")
     there = {row.kind: row.findings for row in c.execute(are)}
@@ -147,7 +148,7 @@ def add_day(c: Connection, said: Iterable[delta.Changes], now: int) -> None:
                 for what in ("opened", "changed", "resolved")
             },
         }
-        for kind in sorted({*happened, *there})
+        for kind in sorted({*happened, *kinds, *there})
     ]
     bulk.insert(c, DAYS, rows, key=("day", "kind"), assign=_more_day)
 

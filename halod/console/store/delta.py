@@ -91,7 +91,8 @@ def _merge(state: State, report: Report, now: int) -> tuple[Known, ...]:
     if report.truncated:
         missing += [old for olds in known.values() for old in olds]
         missing.sort(key=lambda old: (-old.last_seen, old.id))
-        merged += missing[: max(MOST_KNOWN - len(merged), 0)]
+        kept = missing[: max(MOST_KNOWN - len(merged), 0)]
+        merged += [_renewed(old, old.finding, now, anew=anew) for old in kept]
     return tuple(merged)
 
 
@@ -125,9 +126,10 @@ def _pair(
 
 
 def _renewed(old: Known, finding: Finding, now: int, *, anew: bool) -> Known:
-    if finding == old.finding and not anew:
-        return old
-    return Known(id=old.id, nth=old.nth, first_seen=old.first_seen, last_seen=now, finding=finding)
+    """Give what is known of a finding that was said again; `anew`: its row changes though the finding does not."""
+    if finding != old.finding:
+        return Known(id=old.id, nth=old.nth, first_seen=old.first_seen, last_seen=now, finding=finding)
+    return msgspec.structs.replace(old) if anew else old
 
 
 # --- what happened -----------------------------------------------------------------------------------------
@@ -209,30 +211,35 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     tallies: dict[Tally, tuple[int, int]]
     groups: dict[Group, tuple[int, int]]
-    seen: frozenset[Group]
-    """Keys of `groups` whose findings were said anew: their `last_seen` moves."""
+    seen: dict[Group, int]
+    """Of keys of `groups`, when a finding under them was last said anew; those without one are not here."""
 
 
 def difference(pairs: Iterable[tuple[State, State]]) -> Difference:
     """Add up what the changes of several devices, before and after, do to the counts."""
     tallies: dict[Tally, list[int]] = {}
     groups: dict[Group, list[int]] = {}
-    seen: set[Group] = set()
+    seen: dict[Group, int] = {}
+    moved: set[Group] = set()
     for before, after in pairs:
         _add(tallies, tallies_of(before), tallies_of(after))
-        _add(groups, *map(groups_of, _where_they_differ(before, after)))
-        said = changes(before, after)
-        seen.update(
-            (dim, value, known.finding.thing)
-            for known in (*said.inserted, *said.updated)
-            for dim, value in dims.keys(known.finding.harness, after.ring, after.units)
-        )
+        left, right = _where_they_differ(before, after)
+        _add(groups, groups_of(left), groups_of(right))
+        times = {known.id: known.last_seen for known in before.findings}
+        for known in right.findings:
+            keys = [
+                (dim, value, known.finding.thing)
+                for dim, value in dims.keys(known.finding.harness, after.ring, after.units)
+            ]
+            seen.update({key: max(known.last_seen, seen.get(key, 0)) for key in keys})
+            if times.get(known.id) != known.last_seen:
+                moved.update(keys)
     return Difference(
         tallies={key: (rows, devices) for key, (rows, devices) in tallies.items() if rows or devices},
         groups={
-            key: (rows, devices) for key, (rows, devices) in groups.items() if rows or devices or key in seen
+            key: (rows, devices) for key, (rows, devices) in groups.items() if rows or devices or key in moved
         },
-        seen=frozenset(seen),
+        seen=seen,
     )
 
 
