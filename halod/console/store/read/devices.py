@@ -133,48 +133,56 @@ def devices(
     """List devices by hostname; silent ones by their last report, the last to fall silent first."""
     checked(where.ring, where.unit, where.hostname, where.digest)
     since = now - silent_after
-    checks = _checks(where)
-    candidates = _candidates(where)
-    equal: list[Equal] = []
     if where.state == "silent":
-        if where.hostname:
-            checks["hostname"] = lambda columns: and_(*prefix(columns.hostname, where.hostname))
-        silent = _H.last_report < since
-        candidates["silent"] = Candidates(column=_H.device, ids=select(_H.device).where(silent))
-        index = [silent]
-        listing = Listing(
-            kind="devices.silent",
-            rows=_HEARD,
-            key=(_H.last_report, _H.device),
-            types=(int, str),
-            make=lambda row: _row(row, since),
-            descending=True,
-            show=_with_device,
-        )
-    else:
-        if where.state == "reporting":
-            checks["heard"] = lambda columns: columns.last_report >= since
-        # An index has each of these in the order of the list; likely the rarest first.
-        walked = next((name for name in ("state", "digest", "ring") if name in checks), "")
-        if walked:
-            del checks[walked], candidates[walked]
-            equal = [_selected(where)[walked]]
-        index = prefix(_D.hostname, where.hostname)
-        listing = Listing(
-            kind="devices",
-            rows=_ROWS,
-            key=(_D.hostname, _D.device),
-            types=(str, str),
-            make=lambda row: _row(row, since),
-            show=_with_report,
-        )
+        return _silent(c, where, since, cursor=cursor, limit=limit)
+    checks, candidates = _checks(where), _candidates(where)
+    if where.state == "reporting":
+        checks["heard"] = lambda columns: columns.last_report >= since
+    # An index has each of these in the order of the list; likely the rarest first.
+    walked = next((name for name in ("state", "digest", "ring") if name in checks), "")
+    if walked:
+        del checks[walked], candidates[walked]
+    listing = Listing(
+        kind="devices",
+        rows=_ROWS,
+        key=(_D.hostname, _D.device),
+        types=(str, str),
+        make=lambda row: _row(row, since),
+        show=_with_report,
+    )
     return read(
         c,
         listing,
         cursor=cursor,
         limit=limit,
-        equal=equal,
-        index=index,
+        equal=[_selected(where)[walked]] if walked else (),
+        index=prefix(_D.hostname, where.hostname),
+        checks=tuple(checks.values()),
+        candidates=tuple(candidates.values()),
+    )
+
+
+def _silent(c: Connection, where: DeviceFilter, since: int, *, cursor: str, limit: int) -> Page[DeviceRow]:
+    checks, candidates = _checks(where), _candidates(where)
+    if where.hostname:
+        checks["hostname"] = lambda columns: and_(*prefix(columns.hostname, where.hostname))
+    silent = _H.last_report < since
+    candidates["silent"] = Candidates(column=_H.device, ids=select(_H.device).where(silent))
+    listing = Listing(
+        kind="devices.silent",
+        rows=_HEARD,
+        key=(_H.last_report, _H.device),
+        types=(int, str),
+        make=lambda row: _row(row, since),
+        descending=True,
+        show=_with_device,
+    )
+    return read(
+        c,
+        listing,
+        cursor=cursor,
+        limit=limit,
+        index=[silent],
         checks=tuple(checks.values()),
         candidates=tuple(candidates.values()),
     )
