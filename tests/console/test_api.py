@@ -3,6 +3,7 @@
 
 import json
 import re
+import threading
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -109,6 +110,40 @@ def test_transitions_are_read_on_from_a_number(store):
     assert [row["seq"] for row in seen] == sorted({row["seq"] for row in seen})
     newest = program.every("/devices/d1/transitions", limit=4)
     assert newest == seen[::-1]
+
+
+def test_a_reader_beside_writers_misses_nothing_and_sees_nothing_twice(store):
+    """Numbers grow in the order of commits, so what was not there when a page was read comes behind it."""
+    console = people.make_console(store)
+    program = Program(console)
+    done = threading.Event()
+
+    def report(device):
+        for nth in range(15):
+            row = finding(f"server-{nth}")
+            changes = [{"id": f"{device}-{nth}", "time": "", "event": "opened", "finding": row}]
+            take(store, [status(device, [row], transitions=changes)], now=people.NOW + nth)
+
+    writers = [threading.Thread(target=report, args=(f"d{nth}",)) for nth in range(3)]
+
+    def wait():
+        for writer in writers:
+            writer.join()
+        done.set()
+
+    for thread in (*writers, threading.Thread(target=wait)):
+        thread.start()
+    seen, after = [], 0
+    while True:
+        last = done.is_set()
+        answer = program.get("/transitions", after=after, limit=4).json()
+        seen += [(row["device"], row["server"]) for row in answer["rows"]]
+        after = answer["next"]
+        if last and not answer["rows"]:
+            break
+    assert len(seen) == len(set(seen)) == 45
+    for device in ("d0", "d1", "d2"):
+        assert [server for name, server in seen if name == device] == [f"server-{nth}" for nth in range(15)]
 
 
 def test_the_overview(program):

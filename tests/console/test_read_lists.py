@@ -157,7 +157,8 @@ def test_one_group_and_one_device(fleet, tables):  # noqa: F811
     with fleet.read() as c:
         group = findings.group(c, 1)
         assert group.findings == sum(row["thing"] == 1 for row in tables.findings)
-        assert findings.group(c, 10**9) is None
+        assert [findings.group(c, number) for number in (10**9, 10**30, 0, -1)] == [None] * 4
+        assert findings.findings(c, findings.FindingFilter(thing=10**30)).rows == ()
         device = devices.device(c, DEVICE, **TIMES)
         assert device.findings == sum(row["device"] == DEVICE for row in tables.findings)
         assert devices.device(c, "nobody", **TIMES) is None

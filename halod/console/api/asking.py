@@ -11,10 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from halod.console.problem import Problem
-from halod.console.store.paging import DEFAULT_LIMIT, MOST, TEXT_LIMIT, checked, parse_limit
+from halod.console.store.paging import DEFAULT_LIMIT, MOST, MOST_INTEGER, TEXT_LIMIT, checked, parse_limit
 
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
-MOST_INTEGER: Final = 2**63 - 1
 _NO_NUL: Final = "^[^\\u0000]*$"
 
 

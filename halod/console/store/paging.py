@@ -32,7 +32,8 @@ LOOKED_AT: Final = 5_000
 """Most rows that one page of filtered rows looks at."""
 _CURSOR_LIMIT: Final = 12_000
 _LIMIT: Final = re.compile(r"[1-9][0-9]{0,2}", re.ASCII)
-_MOST_INTEGER: Final = 2**63 - 1
+MOST_INTEGER: Final = 2**63 - 1
+"""What a database holds as a number."""
 _NOT_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -95,7 +96,7 @@ def _contents(text: str) -> list[Value]:
 def _is(value: Value, wanted: type) -> bool:
     if isinstance(value, str):
         return wanted is str and _NOT_TEXT.search(value) is None
-    return wanted is int and -_MOST_INTEGER <= value <= _MOST_INTEGER
+    return wanted is int and -MOST_INTEGER <= value <= MOST_INTEGER
 
 
 def after_prefix(prefix: str) -> str | None:

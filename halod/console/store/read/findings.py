@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import Connection, FromClause, Select, and_, func, select
 
 from halod.console.store.dims import key as dim_key
-from halod.console.store.paging import DEFAULT_LIMIT, Page, checked
+from halod.console.store.paging import DEFAULT_LIMIT, MOST_INTEGER, Page, checked
 from halod.console.store.read.devices import in_unit
 from halod.console.store.read.rows import Row, Time, columns
 from halod.console.store.read.walk import FEW, Candidates, Check, Equal, Listing, equals, prefix, read
@@ -153,6 +153,8 @@ def groups(
 
 def group(c: Connection, thing: int) -> GroupRow | None:
     """Give one group counted over the fleet, None if there is none."""
+    if not 0 < thing <= MOST_INTEGER:
+        return None
     counted = _GROUPS.where(_G.dim == "", _G.value == "", _G.thing == thing)
     row = c.execute(_with_thing(counted.subquery("found"))).first()
     return None if row is None else _group(row)
@@ -180,7 +182,7 @@ def findings(
     """List findings, newest first."""
     given = {name: value for name, value in msgspec.structs.asdict(where).items() if value}
     checked(*(value for value in given.values() if isinstance(value, str)))
-    if not _any(c, where):
+    if not 0 <= where.thing <= MOST_INTEGER or not _any(c, where):
         return Page(())
     unit = given.pop("unit", "")
     walked = next((name for name in _IN_ORDER if name in given), "")
