@@ -4,7 +4,8 @@
 Invariants:
 
 1. A warning never changes what a policy does; only `halo validate` computes them, so an agent does not pay.
-2. They are taken of a policy without faults, so every lookup here finds what it expects.
+2. They are taken of a policy without faults, so every lookup here finds what it expects; `slips` alone, which may
+   be why there are faults, are taken of any.
 """
 
 from datetime import date
@@ -33,7 +34,7 @@ _MISTAKABLE_LENGTH = 3
 def warnings(policy: Policy, root: Node, today: date) -> list[Problem]:
     """Find what the author should look at again, in file order. `root` is the tree `policy` was read from."""
     fields = _fields(root)
-    found = _top_level(root)
+    found = slips(root)
     mcp = fields.get("mcp")
     if not policy.entries:
         where = mcp if mcp is not None else root
@@ -52,8 +53,8 @@ def warnings(policy: Policy, root: Node, today: date) -> list[Problem]:
     return sorted(found)
 
 
-def _top_level(root: Node) -> list[Problem]:
-    """Name top-level keys that are left alone and look like a slip of one that is not."""
+def slips(root: Node) -> list[Problem]:
+    """Name top-level keys that are left alone and look like a slip of one that is not: `ring` leaves no ring known."""
     found = []
     present = _fields(root)
     absent = tuple(key for key in OWN_KEYS if key not in present)
