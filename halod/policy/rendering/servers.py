@@ -18,6 +18,7 @@ from halod.launch import identify
 from halod.launch.urls import parse_url
 from halod.policy.model import Deny, Entry, Package
 from halod.policy.rendering.model import Notes, Request
+from halod.policy.wildcards import fits
 
 _OURS = frozenset({"from-flag", "image-command", "package-flag"})
 """What a command line of ours raises by naming the program or an image's arguments: `bin` and `args` answer it."""
@@ -181,8 +182,7 @@ def denied(request: Request, schemes: tuple[str, ...], notes: Notes) -> list[dic
 
 def _matched(pattern: str, entries: tuple[Entry, ...]) -> Iterator[Entry]:
     """Give the entries whose URL fits a pattern in which `*` stands for anything."""
-    form = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
-    return (entry for entry in entries if entry.url and form.fullmatch(entry.canonical_url))
+    return (entry for entry in entries if entry.url and fits(pattern, entry.canonical_url))
 
 
 def said_of(deny: Deny) -> str:
