@@ -280,6 +280,11 @@ def _endpoint(one: Remote, given: str) -> Pin:
     notes = [
         "not verified: what answers at this URL; a URL is its owner's word, and may answer otherwise tomorrow"
     ]
+    if not one.url.isascii():
+        notes.append(
+            f"warning: endpoint {one.number} is written with other letters than ASCII, which can look like them:"
+            f" {shown(one.url, 200)} is {url}"
+        )
     if "?" in url:
         notes.append(
             "warning: the URL has a query; if that holds a key, everybody who reads the policy sees it"
