@@ -183,8 +183,15 @@ def _entry_of(definition: Definition) -> tuple[Fields, list[str]]:
     for fields in (*_package(definition), *_url(definition), *_command(definition)):
         entries, problems = entry.read({"id": "x", **fields})
         if not problems and judge(definition, Registry(entries=entries)).kind == "approved":
-            return fields, notes
+            return fields, [*notes, *_wider(definition, fields)]
     return by_hash, [*notes, "it is approved by its hash: halod explain says why it is no package"]
+
+
+def _wider(definition: Definition, fields: Fields) -> list[str]:
+    """Say what an entry approves besides the definition as it is written."""
+    if "package" not in fields or "args" in fields or not identify(definition.command, definition.args).args:
+        return []
+    return ["it approves the package with any arguments; an args list in the entry allows only these"]
 
 
 def _package(definition: Definition) -> list[Fields]:
@@ -214,6 +221,7 @@ def _url(definition: Definition) -> list[Fields]:
 
 
 def _command(definition: Definition) -> list[Fields]:
-    if definition.transport == "http":
+    """Give the command, unless that starts a launcher: `/usr/bin/npx left@latest` only looks like one program."""
+    if definition.transport == "http" or identify(definition.command, definition.args).ecosystem in _TYPES:
         return []
     return [{"command": (definition.command, *definition.args)}]

@@ -60,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: the policy is not valid, does not know the ring or a unit, or a directory is unusable.
     """
+    if "" in {args.out, args.against}:
+        raise UsageError("--out and --against need the name of a directory")
     today = datetime.now(UTC).date()
     policy = _repository(args.file, today) if os.path.isdir(args.file) else load(args.file)
     units = tuple(args.unit)
@@ -68,16 +70,16 @@ def run(args: argparse.Namespace) -> int:
     systems: tuple[System, ...] = (args.system,) if args.system else SYSTEMS
     made = plan(policy, args.ring, units, today, systems)
     said = []
-    if args.against:
+    if args.against is not None:
         difference = _difference(read_output(args.against), made)
-        sys.stdout.write(difference)
+        sys.stdout.write(_shown(difference))
         said += [] if difference else [f"no file differs from those below {args.against}"]
-    if args.out:
+    if args.out is not None:
         gone = write_output(args.out, made)
-        if not args.against:
+        if args.against is None:
             sys.stdout.write(_summary(made, gone))
         said += [f"written below {args.out}: {len(made.files)} files and {NAME}"]
-    elif not args.against:
+    elif args.against is None:
         sys.stdout.write(_whole(made))
     for line in (*said, *(f"warning: {warning}" for warning in made.manifest.warnings)):
         sys.stderr.write(f"{escape(line)}\n")
@@ -123,6 +125,13 @@ def _difference(before: dict[str, bytes], made: Plan) -> str:
             "/dev/null" if new is None else f"b{path}",
         )
     return "".join(lines)
+
+
+def _shown(difference: str) -> str:
+    """Give a diff as it is, but to a terminal without what would steer it: files that were there may hold anything."""
+    if not sys.stdout.isatty():
+        return difference
+    return "\n".join(map(escape, difference.split("\n")))
 
 
 def _lines(content: bytes | None) -> list[str]:

@@ -17,7 +17,7 @@ from halod.errors import UsageError
 from halod.policy.load import MAX_BYTES, examine, read_file
 from halod.policy.model import Policy
 from halod.policy.repository import Located, examine_all
-from halod.policy.warn import warnings
+from halod.policy.warn import slips, warnings
 
 DESCRIPTION = """\
 Check a policy (halos.yaml), or the policy repository in a directory, where Ring documents
@@ -114,7 +114,7 @@ def _file(path: str, today: date) -> Found:
     standard_input = path == "-"
     data = sys.stdin.buffer.read(MAX_BYTES + 1) if standard_input else read_file(path)
     policy, root, problems = examine(data)
-    warned = warnings(policy, root, today) if policy is not None and root is not None else []
+    warned = [] if root is None else slips(root) if policy is None else warnings(policy, root, today)
     name = "<stdin>" if standard_input else path
     faults, doubts = (
         [Located(name, one.line, one.column, one.message) for one in sorted(set(some))]

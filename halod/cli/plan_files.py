@@ -103,11 +103,15 @@ def _opened(directory: str) -> Iterator[int]:
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    """Split a path on a machine. An earlier manifest may have been edited: nothing leads above the directory."""
+    """Split a path on a machine. An earlier manifest may have been edited: nothing leads above the directory.
+
+    Nor does a name steer a terminal, or end the line of a diff that it stands in.
+    """
     parts = tuple(path.removeprefix("/").split("/"))
-    if not all(parts) or ".." in parts or "." in parts or "\0" in path:
+    if not all(parts) or ".." in parts or "." in parts or not path.isprintable():
         raise UsageError(
-            f"the {NAME} there has a path that leads elsewhere", advice="write into a new directory"
+            f"the {NAME} there has a path that leads elsewhere or cannot be shown",
+            advice="write into a new directory",
         )
     return parts
 

@@ -23,7 +23,7 @@ import msgspec
 from halod.policy.check import Checker, Fields, key_node
 from halod.policy.load import MAX_BYTES, examine
 from halod.policy.model import Policy, Problem
-from halod.policy.warn import warnings
+from halod.policy.warn import slips, warnings
 from halod.policy.yamlpos import Broken, Document, Node, Pairs, Text, kind, read_all, shown
 
 POLICY_KIND = "Halos"
@@ -87,6 +87,10 @@ class _Survey:
     def report(self, file: str, problems: Iterable[Problem]) -> None:
         """Record faults of a file."""
         self.faults.extend(Located(file, p.line, p.column, p.message) for p in problems)
+
+    def warn(self, file: str, problems: Iterable[Problem]) -> None:
+        """Record warnings of a file."""
+        self.warnings.extend(Located(file, p.line, p.column, p.message) for p in problems)
 
     def _document(self, file: str, data: bytes, document: Document, root: Pairs) -> None:
         fields: Fields = {key.text: value for key, value in root.pairs}
@@ -168,6 +172,7 @@ def _policy(survey: _Survey, candidate: _Candidate, today: date) -> Policy | Non
     policy, root, problems = examine(candidate.data, rings)
     survey.report(candidate.file, problems)
     if policy is None or root is None:
+        survey.warn(candidate.file, slips(root) if root is not None else ())
         return None
     found = warnings(policy, root, today)
     alone = sorted(set(examine(candidate.data)[2])) if rings is not None else []
@@ -176,7 +181,7 @@ def _policy(survey: _Survey, candidate: _Candidate, today: date) -> Policy | Non
             f"agents get this file alone and would refuse it ({alone[0].message}); list the rings in it, too"
         )
         found.append(Problem(candidate.place.line, candidate.place.column, said))
-    survey.warnings.extend(Located(candidate.file, p.line, p.column, p.message) for p in found)
+    survey.warn(candidate.file, found)
     return policy
 
 

@@ -4,9 +4,11 @@
 Invariants:
 
 1. A warning never changes what a policy does; only `halo validate` computes them, so an agent does not pay.
-2. They are taken of a policy without faults, so every lookup here finds what it expects.
+2. They are taken of a policy without faults, so every lookup here finds what it expects; `slips` alone, which may
+   be why there are faults, are taken of any.
 """
 
+from collections.abc import Iterable, Iterator
 from datetime import date
 
 from halod.launch.urls import parse_url
@@ -33,7 +35,7 @@ _MISTAKABLE_LENGTH = 3
 def warnings(policy: Policy, root: Node, today: date) -> list[Problem]:
     """Find what the author should look at again, in file order. `root` is the tree `policy` was read from."""
     fields = _fields(root)
-    found = _top_level(root)
+    found = slips(root)
     mcp = fields.get("mcp")
     if not policy.entries:
         where = mcp if mcp is not None else root
@@ -41,8 +43,11 @@ def warnings(policy: Policy, root: Node, today: date) -> list[Problem]:
     if mcp is None:
         return sorted(found)
     nodes = _items(_fields(mcp).get("servers"))
+    denials = Denials(policy.deny)
     for entry, node in zip(policy.entries, nodes, strict=True):
-        found.extend(_of_entry(policy, entry, node, today))
+        found.extend(_of_entry(entry, node, today))
+        if denials.take_back(entry):
+            found.append(_at(node, f"server {shown(entry.id)} is also denied, and deny goes first"))
     for deny, node in zip(policy.deny, _items(_fields(mcp).get("deny")), strict=True):
         package = deny.package
         if package is not None and package.type == "oci" and package.version and not package.sha256:
@@ -52,8 +57,8 @@ def warnings(policy: Policy, root: Node, today: date) -> list[Problem]:
     return sorted(found)
 
 
-def _top_level(root: Node) -> list[Problem]:
-    """Name top-level keys that are left alone and look like a slip of one that is not."""
+def slips(root: Node) -> list[Problem]:
+    """Name top-level keys that are left alone and look like a slip of one that is not: `ring` leaves no ring known."""
     found = []
     present = _fields(root)
     absent = tuple(key for key in OWN_KEYS if key not in present)
@@ -70,7 +75,7 @@ def _top_level(root: Node) -> list[Problem]:
     return found
 
 
-def _of_entry(policy: Policy, entry: Entry, node: Node, today: date) -> list[Problem]:
+def _of_entry(entry: Entry, node: Node, today: date) -> list[Problem]:
     found = []
     name = f"server {shown(entry.id)}"
     if entry.expires is not None and today > entry.expires:
@@ -94,8 +99,6 @@ def _of_entry(policy: Policy, entry: Entry, node: Node, today: date) -> list[Pro
             _at(key_node(node, "command"), f"{name}: any user can replace a program in this directory")
         )
     found.extend(_credentials(entry, node, name))
-    if any(denies(deny, entry) for deny in policy.deny):
-        found.append(_at(node, f"{name} is also denied, and deny goes first"))
     found.extend(_of_package(entry, node, name))
     return found
 
@@ -131,23 +134,44 @@ def _of_package(entry: Entry, node: Node, name: str) -> list[Problem]:
     return [_at(written, f"{name}: the image's registry is not written; it is taken as {canonical}")]
 
 
-def denies(deny: Deny, entry: Entry) -> bool:
-    """Whether a deny item takes back what an entry approves."""
-    if deny.package is not None:
-        return entry.package is not None and _denies_package(deny.package, entry.package)
-    if deny.definition_sha256:
-        return deny.definition_sha256 == entry.definition_sha256
-    if not entry.url:
-        return False
-    if deny.url:
-        return deny.url == entry.canonical_url
-    parts = parse_url(entry.url)
-    return parts is not None and deny.host in {parts.host, f"{parts.host}:{parts.port or 443}"}
+class Denials:
+    """`deny` by what it denies: thousands of items cost each of thousands of servers one look."""
+
+    def __init__(self, deny: Iterable[Deny]) -> None:
+        self._packages: dict[tuple[str, str], list[Package]] = {}
+        self._others: set[tuple[str, str]] = set()
+        for one in deny:
+            if one.package is not None:
+                key = (one.package.type, one.package.identifier)
+                self._packages.setdefault(key, []).append(one.package)
+            elif one.definition_sha256:
+                self._others.add(("definition", one.definition_sha256))
+            else:
+                self._others.add(("url", one.url) if one.url else ("host", one.host))
+
+    def take_back(self, entry: Entry) -> bool:
+        """Whether an item takes back what an entry approves."""
+        package = entry.package
+        if package is not None:
+            listed = self._packages.get((package.type, package.identifier), ())
+            if any(_denies_package(one, package) for one in listed):
+                return True
+        return not self._others.isdisjoint(_names(entry))
+
+
+def _names(entry: Entry) -> Iterator[tuple[str, str]]:
+    """Give the words by which an item other than of a package would deny an entry."""
+    yield "definition", entry.definition_sha256
+    if entry.url:
+        yield "url", entry.canonical_url
+        parts = parse_url(entry.url)
+        if parts is not None:
+            yield "host", parts.host
+            yield "host", f"{parts.host}:{parts.port or 443}"
 
 
 def _denies_package(denied: Package, package: Package) -> bool:
-    if (denied.type, denied.identifier) != (package.type, package.identifier):
-        return False
+    """Whether an item of the same package denies this version or image of it."""
     if not denied.version and not denied.sha256:
         return True
     same = bool(denied.version) and same_version(denied.type, denied.version, package.version)

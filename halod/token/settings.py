@@ -5,8 +5,11 @@ Invariants:
 
 1. It holds no secret: `halo` is a public client (OAuth 2.1), and a key that sounds like a secret is refused.
 2. All faults are told at once, each with its line.
+3. The system's own file, and every file for root, count only where nobody but root could have written them and the
+   certificates they name: whoever names the issuer says where people sign in.
 """
 
+import os
 import posixpath
 import re
 import sys
@@ -16,6 +19,7 @@ import msgspec
 
 from halod.errors import UsageError
 from halod.launch.urls import is_loopback, parse_url
+from halod.roles import trust
 from halod.settings.fields import PATH_LIMIT, Reader
 from halod.settings.model import Problem, places
 from halod.settings.reading import decode_toml, read_file
@@ -42,20 +46,40 @@ def default_path(platform: str = sys.platform) -> str:
     return posixpath.join(posixpath.dirname(places(platform).settings), "halo.toml")
 
 
-def load(path: str | None = None) -> AuthSettings:
-    """Read and check the settings at `path`, or at the system's own place.
+def load(path: str | None = None, *, system: str = "") -> AuthSettings:
+    """Read and check the settings.
+
+    Args:
+        path: the file that `--config` names, the caller's own affair unless that is root; None: that at `system`.
+        system: the system's own place; "": that of this system.
 
     Raises:
-        UsageError: there are none, they cannot be read, or have faults.
+        UsageError: there are none, they cannot be read, have faults, or could be another's words.
     """
-    file = posixpath.abspath(path or default_path())
+    file = posixpath.abspath(path or system or default_path())
+    guarded = path is None or os.geteuid() == 0
+    if guarded:
+        _demand(file)
     data = read_file(file, missing_ok=True)
     if data is None:
         raise UsageError(
             f"there are no settings at {file}",
             advice="they name the authorization server, see docs/token.md; --config names another file",
         )
-    return parse(data, file)
+    settings = parse(data, file)
+    if guarded and settings.ca_file:
+        _demand(settings.ca_file)
+    return settings
+
+
+def _demand(path: str) -> None:
+    """Refuse a file that another account than root could have written or replaced. Raises UsageError."""
+    problems = trust.check([path])
+    if problems:
+        raise UsageError(
+            f"the settings are not to be believed: {problems[0]}",
+            advice="they say where people sign in; give it to root and to nobody else to write",
+        )
 
 
 def parse(data: bytes, name: str) -> AuthSettings:

@@ -29,6 +29,7 @@ SERVERS = {
     "moving": ["docker", "run", "-i", "--rm", f"acme/notes:latest@sha256:{DIGEST}"],
     "house": ["/opt/acme/bin/house-mcp", "--stdio"],
     "floating": ["npx", "left@latest"],
+    "elsewhere": ["/usr/bin/npx", "-y", "left@latest"],
     "secret": ["npx", "-y", "left@1.0.0", "--token", "CANARYsecret"],
     "odd": ["npx", "-y", "left@1.0.0", ""],
     "Böse {server}": ["sh", "-c", "true"],
@@ -93,6 +94,7 @@ def verdict(entry, line, *, url=False):
         ("moving", f'sha256: "{DIGEST}"'),
         ("house", 'command: ["/opt/acme/bin/house-mcp", "--stdio"]'),
         ("floating", "definitionSha256: "),
+        ("elsewhere", "definitionSha256: "),
         ("secret", "definitionSha256: "),
         ("odd", "package: {type: npm, identifier: left, version: 1.0.0}"),
     ],
@@ -104,6 +106,16 @@ def test_with_the_command_it_says_what_runs(status, capsys, name, pin):
     assert pin in out
     assert verdict(printed(out), SERVERS[name]) == "approved"
     assert "CANARY" not in out + err
+
+
+@pytest.mark.parametrize(
+    ("name", "wider"),
+    [("odd", True), ("playwright", False), ("image", False), ("house", False), ("floating", False)],
+)
+def test_an_entry_that_approves_more_than_what_was_reported_says_so(status, capsys, name, wider):
+    """A package without `args` is approved with any arguments; everything else is what was reported and no more."""
+    _, _, err = approve(status, capsys, "--server", name, "--", *SERVERS[name])
+    assert ("it approves the package with any arguments" in err) == wider
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 """`halo plan` as a person and a program see it, and the directory that it writes."""
 
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -230,7 +231,36 @@ def test_what_is_no_file_is_not_replaced_or_read(here, capsys):
     assert "something that is no regular file" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("path", ["/../victim", "/etc/../../victim", "//victim", "", "/etc/./x", "/a\0b"])
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("stream", "shown"), [(io.StringIO, "-\x1b[2Jold\n"), (_Terminal, "-\\x1b[2Jold\n")])
+def test_what_lay_in_a_file_steers_no_terminal(here, monkeypatch, stream, shown):
+    """A diff for `git apply` is as it is; one that a person sees is escaped."""
+    assert plan("--ring", "ga", "--out", "out") == 0
+    (here / "out" / "etc" / "codex" / "managed_config.toml").write_text("\x1b[2Jold\n", encoding="utf-8")
+    out = stream()
+    monkeypatch.setattr("sys.stdout", out)
+    assert plan("--ring", "ga", "--against", "out") == 0
+    assert shown in out.getvalue()
+    assert "\n+++ b/etc/codex/managed_config.toml\n" in out.getvalue()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("option", ["--out", "--against"])
+def test_an_empty_name_is_no_directory(capsys, option):
+    """A variable of a script that is not set: not taken for no option."""
+    assert plan("--ring", "ga", option, "") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "halo: error: --out and --against need the name of a directory\n"
+
+
+@pytest.mark.parametrize(
+    "path", ["/../victim", "/etc/../../victim", "//victim", "", "/etc/./x", "/a\0b", "/a\x1b[2J", "/a\n+++ b"]
+)
 def test_an_edited_manifest_leads_nowhere_else(here, path):
     """Its paths are removed or read below the directory only."""
     plan("--ring", "ga", "--out", "out")

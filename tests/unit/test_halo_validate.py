@@ -59,6 +59,21 @@ def test_warnings_do_not_make_a_policy_invalid(tmp_path, capsys):
     assert out == f"{path}: valid, 1 server, 0 denied, 1 warning\n"
 
 
+@pytest.mark.parametrize("repository", [False, True])
+def test_a_slip_that_may_be_why_there_are_faults_is_told_beside_them(tmp_path, capsys, repository):
+    """With `ring` for `rings` no ring is known: the fault alone would send its reader to the wrong line."""
+    path = tmp_path / "halos.yaml"
+    path.write_text(
+        "ring: [a]\nmcp:\n  servers: [{id: x, command: [/opt/x], rings: [a]}]\n", encoding="utf-8"
+    )
+    assert halo.main(["validate", str(tmp_path if repository else path)]) == 2
+    assert capsys.readouterr().err == (
+        f'{path}:3:48: unknown ring "a"\n'
+        f'{path}:1:1: warning: "ring" is left alone; did you mean "rings"?\n'
+        f"{tmp_path if repository else path}: 1 fault\n"
+    )
+
+
 def test_json_of_an_invalid_policy_is_alone_on_stdout(capsys):
     assert halo.main(["validate", "--format", "json", BAD]) == 2
     out, err = capsys.readouterr()

@@ -25,7 +25,7 @@ LARGER = ROOT / "tests" / "assets" / "policies" / "repository"
 
 @pytest.fixture
 def broken(tmp_path, monkeypatch):
-    """A repository with a fault in three files and a warning, and the working directory in it."""
+    """A repository with a fault in three files and two warnings, and the working directory in it."""
     (tmp_path / "rings").mkdir()
     (tmp_path / "rings" / "ga.yaml").write_text("kind: Ring\nname: ga\n---\nkind: Ring\n")
     (tmp_path / "halos.yaml").write_text(
@@ -45,6 +45,7 @@ have it replaced, and keep the new one in a variable
 odd name.yaml:1:1: the file is not UTF-8 here
 rings/ga.yaml:4:1: Ring: needs a name
 folder:1:1: warning: a link to a directory is not followed
+halos.yaml:2:1: warning: "ring" is left alone; did you mean "rings"?
 """
 
 
@@ -85,7 +86,7 @@ def test_json_of_a_directory_has_the_file_of_each_problem(broken, capsys):
         "message": "Ring: needs a name",
         "file": "rings/ga.yaml",
     }
-    assert [warning["file"] for warning in report["warnings"]] == ["folder"]
+    assert [warning["file"] for warning in report["warnings"]] == ["folder", "halos.yaml"]
 
 
 def test_a_directory_without_a_policy(tmp_path, capsys):
@@ -116,7 +117,7 @@ def test_sarif_has_a_result_for_each_fault_and_warning(broken, capsys):
     results = run["results"]
     assert [(one["ruleId"], one["level"]) for one in results] == [
         *[("policy-fault", "error")] * 4,
-        ("policy-warning", "warning"),
+        *[("policy-warning", "warning")] * 2,
     ]
     for one in results:
         assert run["tool"]["driver"]["rules"][one["ruleIndex"]]["id"] == one["ruleId"]

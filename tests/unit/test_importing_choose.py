@@ -260,3 +260,12 @@ def test_an_endpoint_of_another_kind_is_not_pinned_by_number():
     assert 'it speaks "sse"' in why_not(remote, "2", HTTP, sse).message
     keyed = choose.choose_remote(loaded(server(remotes=[{**HTTP, "url": "https://acme.example/mcp?key=x"}])))
     assert any("has a query" in note for note in keyed.notes)
+
+
+def test_a_host_in_letters_that_look_like_others_is_told_in_both_forms():
+    """The first letter is Cyrillic: the entry has what a client asks for, the warning what a reader saw."""
+    found = choose.choose_remote(loaded(server(remotes=[{**HTTP, "url": "https://\u0430cme.example/mcp"}])))
+    assert found.fields == {"url": "https://xn--cme-5cd.example/mcp"}
+    told = [note for note in found.notes if "other letters than ASCII" in note]
+    assert len(told) == 1
+    assert '"https://\u0430cme.example/mcp" is https://xn--cme-5cd.example/mcp' in told[0]

@@ -20,6 +20,7 @@ from halod.policy.importing import entry, naming
 from halod.policy.importing.model import Candidate, ImportRefused, Remote, Server
 from halod.policy.importing.naming import STREAMABLE, SUPPORTED
 from halod.policy.importing.parts import is_template
+from halod.policy.wildcards import fills
 from halod.policy.yamlpos import shown
 
 KNOWN_ONLY: Final = ("mcpb", "cargo", "go")
@@ -36,7 +37,6 @@ PUBLIC_BASES: Final = {
     },
 }
 _SHA256: Final = re.compile(r"(?:sha256:)?([0-9a-fA-F]{64})")
-_VARIABLE: Final = re.compile(r"\{[^{}]*\}")
 
 
 class Pin(msgspec.Struct, frozen=True):
@@ -122,7 +122,7 @@ def choose_remote(server: Server, which: str = "") -> Pin:
     elif which:
         url = _plain_url(which, "the URL of --remote")
         fit = [one for one in speaking if _same_url(one.url, url)] or [
-            one for one in speaking if _fills(one.url, url)
+            one for one in speaking if fills(one.url, url)
         ]
     else:
         fit = speaking
@@ -265,17 +265,6 @@ def _same_url(text: str, canonical: str) -> bool:
     return parts is not None and canonical_url(parts) == canonical
 
 
-def _fills(template: str, url: str) -> bool:
-    """Tell whether a URL is a template with its `{variables}` filled in: one label or segment each."""
-    if _VARIABLE.search(template) is None:
-        return False
-    pieces = [re.escape(piece) for piece in _VARIABLE.split(template)]
-    pattern = "[A-Za-z0-9._~-]+".join(pieces)
-    if not pieces[0]:  # `{baseUrl}/mcp`, since the draft
-        pattern = r"https://[A-Za-z0-9._~:/-]+" + pattern.removeprefix("[A-Za-z0-9._~-]+")
-    return re.fullmatch(pattern, url) is not None
-
-
 def _endpoint(one: Remote, given: str) -> Pin:
     url = given
     if not url:
@@ -291,6 +280,11 @@ def _endpoint(one: Remote, given: str) -> Pin:
     notes = [
         "not verified: what answers at this URL; a URL is its owner's word, and may answer otherwise tomorrow"
     ]
+    if not one.url.isascii():
+        notes.append(
+            f"warning: endpoint {one.number} is written with other letters than ASCII, which can look like them:"
+            f" {shown(one.url, 200)} is {url}"
+        )
     if "?" in url:
         notes.append(
             "warning: the URL has a query; if that holds a key, everybody who reads the policy sees it"

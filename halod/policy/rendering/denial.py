@@ -10,21 +10,18 @@ from typing import Final
 
 from halod.definition import stdio_sha256, url_sha256
 from halod.launch import canonical_url, identify, parse_url
-from halod.policy.model import Deny, Entry, Package
+from halod.policy.model import Entry, Package
 from halod.policy.packages import PACKAGE_TYPES
 from halod.policy.rendering.servers import command_line
-from halod.policy.warn import denies
+from halod.policy.warn import Denials
 
 _LAYERS: Final = 8
 """Wrappers in wrappers; more are not looked through, as nobody writes them."""
 
 
-def is_denied(entry: Entry, deny: tuple[Deny, ...]) -> bool:
+def is_denied(entry: Entry, denials: Denials) -> bool:
     """Tell whether one of the denials fits the entry, its command line, or what that carries."""
-    if not deny:
-        return False
-    faces = list(_faces(entry))
-    return any(denies(one, face) for one in deny for face in faces)
+    return any(denials.take_back(face) for face in _faces(entry))
 
 
 def _faces(entry: Entry) -> Iterator[Entry]:

@@ -18,6 +18,7 @@ from halod.policy.rendering import claude_code, codex, copilot, cursor, gemini, 
 from halod.policy.rendering.denial import is_denied
 from halod.policy.rendering.model import SYSTEMS, Rendered, Request, System, pretty
 from halod.policy.scope import scope
+from halod.policy.warn import Denials
 
 NAME: Final = "manifest.json"
 VERSION: Final = 1
@@ -69,9 +70,10 @@ def plan(
     Names that the policy does not know match nothing; see `scope.check_device`.
     """
     registry = scope(policy, ring, units, today)
+    denials = Denials(registry.deny)
     kept, warnings = [], []
     for entry in registry.entries:
-        if is_denied(entry, registry.deny):
+        if is_denied(entry, denials):
             warnings.append(
                 f"policy: server {entry.id} is denied too, and deny goes first; it was not rendered"
             )

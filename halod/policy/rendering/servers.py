@@ -3,7 +3,8 @@
 
 Invariants:
 
-1. The command line of an entry is one that `drift` approves as that entry: what is rendered is never a finding.
+1. The command line of a package's entry makes its launcher run that package with those arguments and nothing else, as
+   `launch` reads it and so as `drift` judges it; an entry for which there is no such command line is not rendered.
 2. A text that the harness would expand is not rendered: it would start something else than what is pinned.
 3. An entry of which only a hash is known has no command line and is not rendered.
 """
@@ -13,10 +14,14 @@ from collections.abc import Iterator
 
 import msgspec
 
+from halod.launch import identify
 from halod.launch.urls import parse_url
 from halod.policy.model import Deny, Entry, Package
 from halod.policy.rendering.model import Notes, Request
+from halod.policy.wildcards import fits
 
+_OURS = frozenset({"from-flag", "image-command", "package-flag"})
+"""What a command line of ours raises by naming the program or an image's arguments: `bin` and `args` answer it."""
 _PORTS = {"https": "443", "http": "80", "wss": "443", "ws": "80"}
 
 
@@ -72,8 +77,33 @@ def command_line(entry: Entry) -> tuple[str, ...]:
     """Give the command line that starts an entry's server; empty for a remote one and for a bare hash."""
     if entry.package is None:
         return entry.command
-    arguments = entry.args if isinstance(entry.args, tuple) else ()
-    return (*_launcher(entry.package, entry.env or frozenset()), *arguments)
+    arguments = _arguments(entry)
+    # dnx reads options behind the package too, until `--` (launchers.md 7).
+    between = ("--",) if arguments and entry.package.type == "nuget" else ()
+    return (*_launcher(entry.package, entry.env or frozenset()), *between, *arguments)
+
+
+def _arguments(entry: Entry) -> tuple[str, ...]:
+    return entry.args if isinstance(entry.args, tuple) else ()
+
+
+def _starts(entry: Entry, package: Package) -> bool:
+    """Tell whether the launcher takes the command line for the package and the arguments, and nothing else.
+
+    It does not for names that it knows otherwise (`uvx python`, `npx a.tgz`) and words that it takes for itself.
+    """
+    words = command_line(entry)
+    launch = identify(words[0], words[1:])
+    answered = _OURS | entry.tolerate | ({flag for flag, _key in launch.unsafe_env} - {*launch.line_flags})
+    asked = (
+        launch.digest == f"sha256:{package.sha256}" if package.sha256 else launch.version == package.version
+    )
+    return (
+        (launch.ecosystem, launch.identifier) == (package.type, package.identifier)
+        and asked
+        and launch.args == _arguments(entry)
+        and answered.issuperset(launch.unsafe_flags)
+    )
 
 
 def _launcher(package: Package, env: frozenset[str]) -> tuple[str, ...]:
@@ -100,6 +130,8 @@ def _fault(server: Server, can: Abilities) -> str:
         return "approved by its hash, which does not tell its command line"
     if entry.id in can.reserved:
         return "the name is reserved"
+    if entry.package is not None and not _starts(entry, entry.package):
+        return "its launcher would not take the command line for this package with these arguments"
     texts = (*server.command, entry.url)
     if can.expands is not None and any(can.expands.search(text) for text in texts):
         return "a text that would be taken for a variable"
@@ -150,8 +182,7 @@ def denied(request: Request, schemes: tuple[str, ...], notes: Notes) -> list[dic
 
 def _matched(pattern: str, entries: tuple[Entry, ...]) -> Iterator[Entry]:
     """Give the entries whose URL fits a pattern in which `*` stands for anything."""
-    form = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
-    return (entry for entry in entries if entry.url and form.fullmatch(entry.canonical_url))
+    return (entry for entry in entries if entry.url and fits(pattern, entry.canonical_url))
 
 
 def said_of(deny: Deny) -> str:
