@@ -142,6 +142,7 @@ def running(*, durable=False, settings=()):
             )  # fmt: skip
         try:
             server = Server(directory)
+            server.pid, server.programs = process.pid, programs
             _wait(server, process)
             yield server
         finally:
