@@ -67,7 +67,7 @@ def lay_out(store, count):
             nth = numbers[device]
             devices.append({"n": nth, "device": device, "finding": finding})
             row = c.exec_driver_sql(
-                f"SELECT thing, kind, harness, ring, server, sha256 FROM findings WHERE id = {int(finding)}"  # noqa: S608
+                f"SELECT thing, kind, harness, ring, server, sha256 FROM findings WHERE id = {int(finding)}"
             ).one()
             combined = [("", ""), ("harness", row.harness), ("ring", row.ring)]
             combined.append(("harness+ring", f"{row.harness}\x1f{row.ring}"))

@@ -134,7 +134,7 @@ class Engine:
     def _title(self, store):
         with store.read() as c:
             word = "sqlite_version()" if store.sqlite else "current_setting('server_version')"
-            version = c.exec_driver_sql(f"SELECT {word}").scalar()  # noqa: S608 - one of two words of ours
+            version = c.exec_driver_sql(f"SELECT {word}").scalar()
         return f"{'SQLite' if store.sqlite else 'PostgreSQL'} {version}"
 
     def _people(self, store):

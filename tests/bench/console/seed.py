@@ -137,7 +137,7 @@ def _derive(c, now, *, sqlite):
         event = "opened" if number == 0 else "changed"
         was = "''" if number == 0 else "sha256"
         c.exec_driver_sql(
-            f"INSERT INTO transitions (device, tid, received, claimed_time, event, was, {names})"  # noqa: S608 - ours
+            f"INSERT INTO transitions (device, tid, received, claimed_time, event, was, {names})"
             f" SELECT device, id || '-{number}', first_seen + ({now} - first_seen) * {number} / {TRANSITIONS}, '',"
             f" '{event}', {was}, {names} FROM findings ORDER BY id"
         )
@@ -151,7 +151,7 @@ def _groups(c, dims, *, sqlite):
     value = f" || {'char' if sqlite else 'chr'}(31) || ".join(_column(dim) for dim in dims) or "''"
     where = " AND ".join(f"{_column(dim)} <> ''" for dim in dims) or "1 = 1"
     c.exec_driver_sql(
-        "INSERT INTO group_counts (dim, value, thing, kind, findings, devices, last_seen)"  # noqa: S608 - ours
+        "INSERT INTO group_counts (dim, value, thing, kind, findings, devices, last_seen)"
         f" SELECT '{'+'.join(dims)}', {value}, f.thing, f.kind, count(*), count(DISTINCT f.device), max(f.last_seen)"
         f" FROM findings f{_joined(dims)} WHERE {where} GROUP BY 2, 3, 4"
     )
@@ -190,7 +190,7 @@ def _tallies(c):
 def _days(c, *, sqlite):
     opened = "sum(count(*)) OVER (PARTITION BY kind ORDER BY first_seen / 86400)"
     c.exec_driver_sql(
-        "INSERT INTO days (day, kind, open, opened, changed, resolved)"  # noqa: S608 - ours
+        "INSERT INTO days (day, kind, open, opened, changed, resolved)"
         f" SELECT first_seen / 86400, kind, {opened if sqlite else f'CAST({opened} AS bigint)'}, count(*), 0, 0"
         " FROM findings GROUP BY 1, 2, first_seen / 86400"
     )
