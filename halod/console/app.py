@@ -7,7 +7,7 @@ ended with the application's lifespan.
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio.to_thread
 from sqlalchemy import Connection
@@ -29,13 +29,14 @@ from halod.console.security import login
 from halod.console.security.apitokens import ApiTokens
 from halod.console.security.front import REPORT, Front
 from halod.console.security.gate import Gate
-from halod.console.security.oidc import journey
-from halod.console.security.oidc.provider import Provider
 from halod.console.security.ratelimit import CountedRefusals, Limiter
 from halod.console.security.refusals import NoRefusals, Refusals
 from halod.console.security.site import site
 from halod.console.settings import Settings
 from halod.console.store.news import News
+
+if TYPE_CHECKING:
+    from halod.console.security.oidc.provider import Provider
 
 ROUTES: Final[tuple[Route, ...]] = (
     *monitor.ROUTES,
@@ -63,12 +64,14 @@ def table(
     settings: Settings,
     *,
     refusals: Refusals | None = None,
-    provider: Provider | None = None,
+    provider: "Provider | None" = None,
 ) -> tuple[Route, ...]:
     """Give every route of a console with these settings. Raises ValueError when two have one address."""
     counted = refusals or NoRefusals()
     whole = [*login.routes(pages.render, counted, lambda: _provider_logout(settings, provider))]
     if settings.oidc is not None and provider is not None:
+        from halod.console.security.oidc import journey  # a console without a provider loads nothing of it
+
         whole += journey.routes(pages.render, counted, settings.oidc, provider)
     whole += [*enroll.routes(counted), *ROUTES]
     seen = [*((route.method, route.path) for route in whole), *RAW]
@@ -87,7 +90,7 @@ def build(console: Console, *, routes: Sequence[Route] | None = None, jobs: bool
     """
     settings, clock, place = console.settings, console.clock, site(console.settings)
     refusals = CountedRefusals(clock, settings.limits.refused_per_minute)
-    provider = Provider(settings.oidc, clock) if settings.oidc else None
+    provider = _provider(console)
     gate = Gate(
         console, place, error_page=pages.error_page, find_token=ApiTokens(console).find, refusals=refusals
     )
@@ -114,7 +117,15 @@ def _writer(console: Console) -> Writer:
     return Writer(console.store, console.clock, console.metrics, names_limit=limit, tell=tell)
 
 
-def _provider_logout(settings: Settings, provider: Provider | None) -> str:
+def _provider(console: Console) -> "Provider | None":
+    if console.settings.oidc is None:
+        return None
+    from halod.console.security.oidc.provider import Provider
+
+    return Provider(console.settings.oidc, console.clock)
+
+
+def _provider_logout(settings: Settings, provider: "Provider | None") -> str:
     return provider.logout_url(f"{settings.public_url.rstrip('/')}/login") if provider else ""
 
 
