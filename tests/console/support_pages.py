@@ -66,13 +66,14 @@ def console_of(store, **fields):
     return Console(settings=settings, store=store, clock=Clock(), metrics=Metrics())
 
 
-def filled(path):
-    """Make a database with the fleet; give its address."""
+def filled(path, *, known=True):
+    """Make a database with the fleet, and with what the tests know (`plain`); give its address."""
     url = f"sqlite:///{path}"
     store = Store.open(url)
     upgrade(store)
     demo.fill(store, settings_for(url), now=NOW, devices=DEVICES)
-    plain(store)
+    if known:
+        plain(store)
     letters(store)
     store.close()
     return url
@@ -275,9 +276,9 @@ def client(store, role=None, **fields):
         yield made
 
 
-def sign_in(store, settings, role):
+def sign_in(store, settings, role, name=""):
     """Make a session; give its cookie's value."""
-    name = f"Test {role.name.lower()}"
+    name = name or f"Test {role.name.lower()}"
     with store.write() as c:
         return sessions.create(c, settings, subject=role.name, name=name, role=role, provider="link", now=NOW)
 
@@ -288,15 +289,15 @@ def sign_in(store, settings, role):
 class Site:
     """A console that listens, and the cookies of one session a role."""
 
-    def __init__(self, url, port, store):
+    def __init__(self, url, port, store, name=""):
         self.base = f"http://127.0.0.1:{port}"
         self.store = store
         settings = settings_for(url, port)
-        self.cookies = {role: sign_in(store, settings, role) for role in ROLES}
+        self.cookies = {role: sign_in(store, settings, role, name) for role in ROLES}
 
 
 @contextlib.contextmanager
-def serving(url, directory):
+def serving(url, directory, *, name=""):
     """Serve a database by a process of its own."""
     bound = server.bind("127.0.0.1:0")
     port = bound.getsockname()[1]
@@ -311,7 +312,7 @@ def serving(url, directory):
     store = Store.open(url)
     try:
         _until_up(process, port, pathlib.Path(directory) / "console.log")
-        yield Site(url, port, store)
+        yield Site(url, port, store, name)
     finally:
         store.close()
         process.terminate()

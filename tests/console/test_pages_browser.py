@@ -400,7 +400,7 @@ def test_signing_out_ends_in_the_page_for_signing_in(browser, site):
 # --- hostile text --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [320, 760, 1280])
+@pytest.mark.parametrize("width", [320, 760, 1220])
 def test_hostile_text_is_inert_and_keeps_its_place(browser, hostile_site, width):
     with support.browsing(browser, hostile_site, width=width) as window:
         for path in (*PAGES, f"/devices/{support.HOSTILE_DEVICE}"):

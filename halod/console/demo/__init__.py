@@ -20,7 +20,7 @@ from halod.console.access import Role
 from halod.console.demo import draw, people, story
 from halod.console.ingest.apply import take
 from halod.console.policy import bundle
-from halod.console.security import tokens
+from halod.console.security import audit, tokens
 from halod.console.settings import Settings
 from halod.console.store import schema
 from halod.console.store.engine import Store
@@ -62,6 +62,7 @@ def fill(store: Store, settings: Settings, *, now: int, devices: int = DEVICES) 
     _last_reports(store, lives, digests, now)
     _enrol(store, [life.machine for life in lives.values()], start, now)
     _conflict(store, people.machine(min(46, devices)), now)
+    _doings(store, people.machine(min(12, devices)), now)
 
 
 def _has_new(number: int, day: int) -> bool:
@@ -174,3 +175,35 @@ def _conflict(store: Store, machine: people.Machine, now: int) -> None:
                 decided_by="",
             )
         )
+
+
+def _doings(store: Store, machine: people.Machine, now: int) -> None:
+    """Write what people did in the console lately to its audit log."""
+    alice, bob = "ines.castel", "tomas.horvat"
+    lines: tuple[tuple[int, str, str, str, dict[str, str | int]], ...] = (
+        (
+            9 * _DAY,
+            alice,
+            "enroll-key.create",
+            "laptops ring3-ga",
+            {"ring": "ring3-ga", "days": 120, "uses": 0},
+        ),
+        (6 * _DAY, alice, "device.accept", machine.device, {}),
+        (2 * _DAY, bob, "export", "findings.csv", {"kind": "denied"}),
+        (7 * 3600, bob, "login", bob, {"way": "oidc", "role": "operator"}),
+        (5400, alice, "login", alice, {"way": "oidc", "role": "admin"}),
+        (4800, alice, "token.create", "siem export", {"kind": "api", "role": "viewer", "days": 180}),
+    )
+    with store.write() as c:
+        for ago, actor, action, target, detail in lines:
+            kind = "session"
+            audit.record(
+                c,
+                time=now - ago,
+                actor=actor,
+                actor_kind=kind,
+                action=action,
+                target=target,
+                address="192.0.2.17",
+                **detail,
+            )

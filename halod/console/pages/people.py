@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from halod.console.access import Access, Route
 from halod.console.call import Call
-from halod.console.pages import links
+from halod.console.pages import links, text
 from halod.console.pages.forms import fields
 from halod.console.pages.render import THEME_COOKIE, THEMES, render
 from halod.console.pages.words import ACTIONS
@@ -68,12 +68,19 @@ def audit(call: Call) -> Response:
     )
 
 
-def _detail(text: str) -> tuple[tuple[str, str], ...]:
+def _detail(written: str) -> tuple[tuple[str, str], ...]:
     try:
-        found = msgspec.json.decode(text.encode(), type=dict[str, str | int | float | bool | None])
+        found = msgspec.json.decode(written.encode(), type=dict[str, str | int | float | bool | None])
     except msgspec.MsgspecError:
-        return (("detail", text),) if text else ()
-    return tuple((name, str(value)) for name, value in found.items())
+        return (("detail", written),) if written else ()
+    return tuple((name, _told(name, value)) for name, value in found.items() if value != "")
+
+
+def _told(name: str, value: object) -> str:
+    """Give a value in words; `expires` is a time in seconds."""
+    if name == "expires" and isinstance(value, int) and 0 < value < text.LAST:
+        return text.date(value)
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 ROUTES: Final = (

@@ -21,6 +21,8 @@ _MARKS: Final = re.compile(
     r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
 )
 _CUT: Final = 64
+LAST: Final = 253_402_300_800
+"""The first second of the year 10000, which no datetime has."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
@@ -88,14 +90,14 @@ def relative(at: int, now: int) -> str:
 
 def when(at: int | None, now: int) -> Markup:
     """Show a time: relative words, the exact one as title and for machines."""
-    if at is None or not 0 < at < 253_402_300_800:  # the years that a datetime has
+    if at is None or not 0 < at < LAST:
         return Markup('<span class="none">never</span>')
     return Markup('<time datetime="{}" title="{}">{}</time>').format(iso(at), moment(at), relative(at, now))
 
 
 def exactly(at: int) -> Markup:
     """Show a time in full."""
-    if not 0 < at < 253_402_300_800:
+    if not 0 < at < LAST:
         return Markup('<span class="none">never</span>')
     return Markup('<time datetime="{}">{}</time>').format(iso(at), moment(at))
 
@@ -123,7 +125,9 @@ def full(value: str) -> Markup:
 def unfold(value: str, digits: int = 12) -> Markup:
     """Show a hash cut, the whole of it in a details element."""
     found = _HASH.fullmatch(value)
-    if found is None or len(found["digits"]) <= digits:
+    if found is None:
+        return claim(value, _CUT)
+    if len(found["digits"]) <= digits:
         return full(value)
     return Markup('<details class="long"><summary>{}</summary>{}</details>').format(
         short(value, digits), full(value)

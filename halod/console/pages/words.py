@@ -42,7 +42,7 @@ STATE_MEANING: Final = {
     "limited": "It named more than 1,000 different servers in 30 days, so further reports with new ones are refused.",
 }
 
-ORDERS: Final = {"devices": "Most devices first", "last-seen": "Last seen first"}
+ORDERS: Final = {"devices": "Most devices", "last-seen": "Last seen"}
 
 HARNESSES: Final = {
     "amazon-q-cli": "Amazon Q Developer CLI",
