@@ -26,7 +26,7 @@ def add(subparsers: Any) -> tuple[argparse.ArgumentParser, ...]:  # noqa: ANN401
     what = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     create = what.add_parser("create", help="make a key; it is printed once, on stdout")
     create.add_argument("--name", required=True, type=words.name, help="what it is for")
-    create.add_argument("--ring", default="", type=words.name, help="the ring of the machines that use it")
+    create.add_argument("--ring", type=words.name, help="the ring of the machines that use it")
     create.add_argument(
         "--unit", action="append", default=[], type=words.name, help="a unit of them; repeatable"
     )
@@ -57,14 +57,14 @@ def _create(store: Store, args: argparse.Namespace, now: int) -> int:
         text = tokens.new_enroll_key(
             c,
             name=args.name,
-            ring=args.ring,
+            ring=args.ring or "",
             units=args.unit,
             now=now,
             days=args.days,
             max_uses=args.uses,
             by=by,
         )
-        said = {"ring": args.ring, "units": ",".join(args.unit), "days": args.days, "uses": args.uses}
+        said = {"ring": args.ring or "", "units": ",".join(args.unit), "days": args.days, "uses": args.uses}
         who = {"actor": by, "actor_kind": "command"}
         audit.record(c, time=now, action="enroll-key.create", target=args.name, **who, **said)
     sys.stdout.write(f"{text}\n")
