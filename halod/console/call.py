@@ -32,5 +32,3 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     actor: Actor
     body: bytes
     address: str
-    nonce: str
-    """Of this answer's Content-Security-Policy."""

@@ -63,9 +63,7 @@ def call(console, method="GET", path="/", *, body=b"", actor=ADMIN, query="", pa
         "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()],
         "path_params": params or {},
     }
-    return Call(
-        console=console, request=Request(scope), actor=actor, body=body, address="192.0.2.7", nonce=""
-    )
+    return Call(console=console, request=Request(scope), actor=actor, body=body, address="192.0.2.7")
 
 
 def hook(tmp_path, url, *, name="chat", secrets=(SECRET,), **fields):

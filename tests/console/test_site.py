@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halod.console.access import Access, Route
+from halod.console.security import gate
 from halod.console.security.headers import CSP
 from halod.console.security.site import site
 from halod.console.settings import Limits, Settings
@@ -256,3 +257,17 @@ def test_an_outage_of_the_database_is_told(console):
     answer = people.client(console, routes=[route]).get("/x")
     assert answer.status_code == 503
     assert "CANARY" not in answer.text
+
+
+def test_a_console_that_has_too_much_to_do_says_when_to_come_again(console, monkeypatch):
+    monkeypatch.setattr(gate, "WAITING", 0)
+    answer = people.client(console).get("/api/v1/policy")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+
+
+def test_an_error_page_that_fails_does_not_hide_the_error(console, monkeypatch):
+    from halod.console import pages
+
+    monkeypatch.setattr(pages, "error_page", lambda call, problem: 1 / 0)
+    answer = people.client(console).get("/nothing", headers={"Accept": "text/html"})
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")

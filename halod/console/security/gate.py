@@ -118,7 +118,7 @@ class Gate:
 
     def _call(self, request: Request, actor: Actor, body: bytes) -> Call:
         address = request.client.host if request.client else ""
-        return Call(console=self._console, request=request, actor=actor, body=body, address=address, nonce="")
+        return Call(console=self._console, request=request, actor=actor, body=body, address=address)
 
     def _actor(self, route: Route, request: Request, address: str) -> Actor:
         """Find out who asks. Raises Problem 401 for a credential that is none, 429 for too many of them."""
