@@ -111,6 +111,7 @@ class Together:
         self.directory = directory
         self.halod, self.halo = args.halod_bin / "halod", args.halod_bin / "halo"
         self.python, self.server = args.halod_bin / "python", args.console_bin / "halo-server"
+        self.console_python = args.console_bin / "python"
         self.listen = free_address(args.port)
         self.url = f"http://{self.listen}"
         self.fleet = args.devices
@@ -167,7 +168,12 @@ class Together:
         settings = f'listen = "{self.listen}"\npolicy_keys = ["{self.key}"]\npolicy_org = "acme"\n'
         (self.directory / "halo-server.toml").write_text(settings, encoding="utf-8")
         say("run", f"{self.fleet} invented devices are put into a new database")
-        seed = [sys.executable, "-P", str(ROOT / "tools" / "together_fleet.py"), *self.console_options]
+        seed = [
+            str(self.console_python),
+            "-P",
+            str(ROOT / "tools" / "together_fleet.py"),
+            *self.console_options,
+        ]
         self._command(*seed, "--policy", str(signed), "--devices", str(self.fleet))
         enrol = ["enroll-key", "create", *self.console_options, "--name", "this-machine", "--days", "1"]
         key = self._command(self.server, *enrol, "--ring", RING, "--unit", UNITS[0], "--uses", "1").split()[
