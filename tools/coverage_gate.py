@@ -19,6 +19,10 @@ PARTS = (
     "halod/roles",
     "halod/policy/signed",
     "halod/agent/fetched",
+    "halod/console/ingest",
+    "halod/console/security",
+    "halod/console/settings",
+    "halod/console/store",
     "halod/token",
 )
 
