@@ -5,15 +5,18 @@ import re
 
 import pytest
 from sqlalchemy import insert, select
+from starlette.requests import Request
 
-from halod.console.access import Role
+from halod.console.access import Actor, Role
+from halod.console.call import Call
 from halod.console.hooks import letters as letters_of
 from halod.console.ingest.apply import take
-from halod.console.pages import ROUTES
+from halod.console.pages import ROUTES, error_page, render
+from halod.console.problem import Problem
 from halod.console.security import tokens
 from halod.console.store import schema
 from halod.console.store.engine import Store
-from tests.console.support_pages import HOSTILE_DEVICE, NOW, client, document, letters, poison
+from tests.console.support_pages import HOSTILE_DEVICE, NOW, client, console_of, document, letters, poison
 
 PAGES = {
     "/": Role.VIEWER,
@@ -44,6 +47,11 @@ def one(sqlite_url):
     store = Store.open(sqlite_url)
     yield store
     store.close()
+
+
+def call_of(store, path):
+    scope = {"type": "http", "headers": [], "method": "GET", "path": path, "query_string": b""}
+    return Call(console=console_of(store), request=Request(scope), actor=Actor(), body=b"", address="")
 
 
 def audit_of(store):
@@ -409,9 +417,62 @@ def test_pages_carry_no_script_and_no_style_of_their_own(one):
                 re.fullmatch(r'<script src="/static/[0-9a-f]{16}/hash\.js" defer>', one_) for one_ in scripts
             )
         sealed = asking.get(found)
-    assert "form-action 'none'; connect-src 'none'" in sealed.text
+        free = asking.get("/findings").headers.get_list("content-security-policy")
+    policies = sealed.headers.get_list("content-security-policy")
+    assert "form-action 'none'; connect-src 'none'" in policies
+    assert len(free) == len(policies) - 1 == 1
+    assert "'unsafe" not in "".join(policies)
     assert "<form" not in sealed.text
-    assert "'unsafe" not in sealed.headers["content-security-policy"]
+
+
+# --- errors and signing in ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "status", [400, 401, 403, 404, 405, 408, 409, 413, 415, 418, 421, 422, 429, 500, 503]
+)
+def test_an_error_is_a_page_that_needs_no_database(one, status):
+    one.close()
+    asked = call_of(one, "/")
+    answer = error_page(asked, Problem(status, "words <b>", headers={"Retry-After": "3"}))
+    body = answer.body.decode()
+    assert answer.status_code == status
+    assert answer.headers["retry-after"] == "3"
+    assert "words &lt;b&gt;" in body
+    assert 'href="/login"' in body
+    assert "<nav" not in body
+
+
+@pytest.mark.parametrize(
+    ("context", "has", "hasnot"),
+    [
+        ({}, "halo-server login-link", "<form"),
+        ({"link": "hll_x", "next": "/findings"}, 'name="link" value="hll_x"', "/login/oidc"),
+        ({"oidc": True, "next": "/findings?a=1"}, 'href="/login/oidc?next=/findings%3Fa%3D1"', "<form"),
+        ({"error": "This link was used"}, 'role="alert"', "signed out"),
+        ({"left": True}, "You have signed out.", "too</a>"),
+        (
+            {"left": True, "provider_logout": "https://id.acme.example/out"},
+            'href="https://id.acme.example/out"',
+            "alert",
+        ),
+        ({"left": True, "provider_logout": "javascript:alert(1)"}, "You have signed out.", "javascript:"),
+    ],
+)
+def test_the_page_for_signing_in_says_how(one, context, has, hasnot):
+    """No form leads to the provider: a browser would hold the redirect against `form-action`."""
+    given = {
+        "link": "",
+        "next": "/",
+        "left": False,
+        "error": "",
+        "provider_logout": "",
+        "oidc": False,
+        **context,
+    }
+    body = render(call_of(one, "/login"), "login.html", **given).body.decode()
+    assert has in body
+    assert hasnot not in body
 
 
 # --- hostile text --------------------------------------------------------------------------------------------

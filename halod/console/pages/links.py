@@ -28,6 +28,11 @@ def device(identity: str) -> str:
     return f"/devices/{quote(identity, safe='')}"
 
 
+def enrolment(identity: str) -> str:
+    """Give the address under which a device that waits is accepted and refused."""
+    return f"/enrolments/{quote(identity, safe='')}"
+
+
 def entry(name: str) -> str:
     """Give the address of a registry entry's page."""
     return f"/registry/{quote(name, safe='')}"

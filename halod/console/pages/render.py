@@ -23,6 +23,8 @@ from halod.console.call import Call
 from halod.console.pages import assets, links, text, words
 from halod.console.problem import Problem
 
+SEALED: Final = "form-action 'none'; connect-src 'none'"
+"""The policy of a page that may send no form; it stands beside that of every page (`security.headers`)."""
 THEME_COOKIE: Final = "theme"
 THEMES: Final = ("light", "dark")
 """What the cookie may say; without it the browser's own preference counts."""
@@ -78,6 +80,7 @@ def _environment() -> Environment:
         "asset": assets.address,
         "link": links.link,
         "device_page": links.device,
+        "enrolment": links.enrolment,
         "entry_page": links.entry,
         "W": words,
     }
@@ -112,10 +115,9 @@ def render(call: Call, template: str, status: int = 200, *, sealed: bool = False
         "places": [place for place in PLACES if call.actor.role >= place.role],
         "here": "",
         "csrf": call.actor.csrf,
-        "sealed": sealed,
     }
     body = _ENVIRONMENT.get_template(template).render({**shared, **context})
-    return HTMLResponse(body, status)
+    return HTMLResponse(body, status, {"Content-Security-Policy": SEALED} if sealed else None)
 
 
 def error_page(call: Call, problem: Problem) -> Response:

@@ -229,9 +229,11 @@ PROBLEMS: Final = {
     403: ("Not for your role", "Ask whoever looks after this console if you need it."),
     404: ("Nothing is here", "It may have been resolved or forgotten, or the address has a slip in it."),
     405: ("That cannot be done here", "Go back and try again from the page."),
+    408: ("That took too long", "Try again; if it happens twice, look at the network between."),
     409: ("Someone was faster", "What you saw has changed since. Load the page again."),
     413: ("Too much at once", "What was sent is larger than this page takes."),
     415: ("Not in that form", "Go back and try again from the page."),
+    421: ("Not under this name", "Use the address that the console goes by."),
     422: ("That cannot be taken as it is", "Go back, mend what is named, and send it again."),
     429: ("Too many requests", "Wait a moment, then load the page again."),
     500: (
