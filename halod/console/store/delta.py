@@ -6,7 +6,8 @@ made anew from what is known of all devices (`counts`).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar
 
 import msgspec
@@ -170,18 +171,8 @@ def tallies_of(state: State) -> dict[Tally, int]:
     """Give what a device adds to `tallies`: rows by key; every key is one device more."""
     found: dict[Tally, int] = defaultdict(int)
     for known in state.findings:
-        one = known.finding
-        found["kind", one.kind, one.kind] += 1
-        for dim, value in (
-            ("harness", one.harness),
-            ("server", one.server),
-            ("definition", one.sha256),
-            ("ring", state.ring),
-        ):
-            if value:
-                found[dim, value, one.kind] += 1
-        for unit in state.units:
-            found["unit", unit, one.kind] += 1
+        for key in _tally_keys(known.finding, state):
+            found[key] += 1
     for skipped in state.skipped:
         found["reason", skipped.reason, ""] += 1
     for approved in state.approved:
@@ -189,6 +180,22 @@ def tallies_of(state: State) -> dict[Tally, int]:
     if state.digest:
         found["digest", state.digest, ""] += 0
     return found
+
+
+def _tally_keys(one: Finding, state: State) -> Iterator[Tally]:
+    """Give the keys that a finding adds to."""
+    kind = one.kind
+    yield "kind", kind, kind
+    if one.harness:
+        yield "harness", one.harness, kind
+    if one.server:
+        yield "server", one.server, kind
+    if one.sha256:
+        yield "definition", one.sha256, kind
+    if state.ring:
+        yield "ring", state.ring, kind
+    for unit in state.units:
+        yield "unit", unit, kind
 
 
 def groups_of(state: State) -> dict[Group, int]:
@@ -222,10 +229,14 @@ def difference(pairs: Iterable[tuple[State, State]]) -> Difference:
     seen: dict[Group, int] = {}
     moved: set[Group] = set()
     for before, after in pairs:
-        _add(tallies, tallies_of(before), tallies_of(after))
-        left, right = _where_they_differ(before, after)
+        gone, come = _apart(before, after)
+        if _context(before) == _context(after):
+            _add_changed(tallies, before, gone, come)
+        else:
+            _add(tallies, tallies_of(before), tallies_of(after))
+        left, right = _where_they_differ(before, after, (*gone, *come))
         _add(groups, groups_of(left), groups_of(right))
-        times = {known.id: known.last_seen for known in before.findings}
+        times = {known.id: known.last_seen for known in left.findings}
         for known in right.findings:
             keys = [
                 (dim, value, known.finding.thing)
@@ -243,18 +254,65 @@ def difference(pairs: Iterable[tuple[State, State]]) -> Difference:
     )
 
 
-def _where_they_differ(before: State, after: State) -> tuple[State, State]:
+def _context(state: State) -> tuple[object, ...]:
+    """Give what counts of a device beside its findings."""
+    return state.ring, state.units, state.digest, state.skipped, state.approved
+
+
+def _apart(before: State, after: State) -> tuple[list[Known], list[Known]]:
+    """Give the findings that are in one of two states alone."""
+    olds, news = ({id(known) for known in state.findings} for state in (before, after))
+    return (
+        [known for known in before.findings if id(known) not in news],
+        [known for known in after.findings if id(known) not in olds],
+    )
+
+
+def _add_changed(
+    total: dict[Tally, list[int]], before: State, gone: Sequence[Known], come: Sequence[Known]
+) -> None:
+    """Do what `_add` of two `tallies_of` does, for states that differ in few of many findings.
+
+    Rows differ by the findings that went and came. A device counts anew under a key, or no more, when it is one of
+    either alone and no finding that stays has it.
+    """
+    old, new = (
+        tallies_of(State(ring=before.ring, units=before.units, findings=tuple(part))) for part in (gone, come)
+    )
+    alone = old.keys() ^ new.keys()
+    stays = _staying(before, {id(known) for known in gone}, alone) if alone else set()
+    for key in old.keys() | new.keys():
+        entry = total.setdefault(key, [0, 0])
+        entry[0] += new.get(key, 0) - old.get(key, 0)
+        if key in alone and key not in stays:
+            entry[1] += 1 if key in new else -1
+
+
+def _staying(state: State, gone: set[int], keys: AbstractSet[Tally]) -> set[Tally]:
+    """Give those of `keys` that a finding adds to which is not `gone`."""
+    kinds = {kind for _, _, kind in keys}
+    found: set[Tally] = set()
+    for known in state.findings:
+        if known.finding.kind in kinds and id(known) not in gone:
+            found.update(_tally_keys(known.finding, state))
+    return found & keys
+
+
+def _where_they_differ(before: State, after: State, differ: Iterable[Known]) -> tuple[State, State]:
     """Leave out the findings about things of which nothing has changed: they add as much before as after."""
     if (before.ring, before.units) != (after.ring, after.units):
         return before, after
-    olds, news = ({id(known) for known in state.findings} for state in (before, after))
-    things = {known.finding.thing for known in before.findings if id(known) not in news}
-    things |= {known.finding.thing for known in after.findings if id(known) not in olds}
+    things = {known.finding.thing for known in differ}
+    servers = {server for _, server, _ in things}  # told first: to make a thing of each finding takes longer
     left, right = (
         State(
             ring=state.ring,
             units=state.units,
-            findings=tuple(known for known in state.findings if known.finding.thing in things),
+            findings=tuple(
+                known
+                for known in state.findings
+                if known.finding.server in servers and known.finding.thing in things
+            ),
         )
         for state in (before, after)
     )
