@@ -4,6 +4,7 @@
 `python -m tests.console.support_reads URL` measures them on a database that `support_bulk` has filled.
 """
 
+import itertools
 import statistics
 import sys
 import time
@@ -25,6 +26,7 @@ from tests.console.conftest import ENGINES
 from tests.console.support_bulk import NOW, fill, sha256
 
 SILENT = 3600
+_numbers = itertools.count()
 TIMES = {"now": NOW, "silent_after": SILENT}
 
 
@@ -48,6 +50,7 @@ def _filled(request, tmp_path_factory, name, devices):
         store, done = Store.open(f"sqlite:///{path}"), lambda: None
     else:
         server = request.getfixturevalue("postgres")
+        name = f"{name}_{next(_numbers)}"  # each module that imports a fixture has one of its own
         server.ask(f"CREATE DATABASE {name} TEMPLATE template_halod")
         store = Store.open(server.url(name))
         done = lambda: server.ask(f"DROP DATABASE {name} WITH (FORCE)")  # noqa: E731 - one of two
