@@ -62,16 +62,14 @@ def step(state: State, report: Report, now: int) -> State:
     skipped, approved = report.skipped, report.approved
     if report.truncated:
         skipped = tuple(dict.fromkeys((*skipped, *state.skipped)))[:MOST_SKIPPED]
-        approved = tuple(
-            {(row.harness, row.username, row.entry): row for row in (*state.approved, *approved)}.values()
-        )[:MOST_SKIPPED]
+        approved = tuple({row.name: row for row in (*state.approved, *approved)}.values())[:MOST_SKIPPED]
     return State(
         ring=report.ring,
         units=report.units,
         digest=report.digest,
         findings=_merge(state, report, now),
         skipped=skipped,
-        approved=approved,
+        approved=tuple(sorted(approved, key=lambda row: row.name)),
     )
 
 

@@ -44,7 +44,7 @@ def load(c: Connection, devices: Iterable[str]) -> dict[str, Device]:
                 digest=row["digest"],
                 findings=tuple(findings[row["device"]]),
                 skipped=tuple(skipped[row["device"]]),
-                approved=tuple(approved[row["device"]]),
+                approved=tuple(sorted(approved[row["device"]], key=_approved_name)),
             ),
         )
         for row in rows
@@ -89,6 +89,10 @@ def _skipped(row: RowMapping) -> Skipped:
         line=row["line"],
         column=row["column_"],
     )
+
+
+def _approved_name(row: Approved) -> tuple[str, str, str]:
+    return row.name
 
 
 def _approved(row: RowMapping) -> Approved:

@@ -58,6 +58,11 @@ class Approved(msgspec.Struct, frozen=True, kw_only=True):
     entry: str
     count: int
 
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """What identifies it within its device, and what it is sorted by: the order of a report says nothing."""
+        return (self.harness, self.username, self.entry)
+
 
 class Transition(msgspec.Struct, frozen=True, kw_only=True):
     """What happened, by its id."""
