@@ -16,6 +16,7 @@ from halod.console.store.report import Approved, Finding, Skipped
 from halod.console.store.schema import APPROVED, DEVICE_UNITS, DEVICES, FINDINGS, SKIPPED
 
 _FINDING = Finding.__struct_fields__
+_KNOWN = ("id", "thing", "nth", "first_seen", "last_seen")
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +33,7 @@ def load(c: Connection, devices: Iterable[str]) -> dict[str, Device]:
     if not rows:
         return {}
     there = [row["device"] for row in rows]
-    findings = _by_device(c, FINDINGS, there, _known)
+    findings = _findings(c, there)
     skipped = _by_device(c, SKIPPED, there, _skipped)
     approved = _by_device(c, APPROVED, there, _approved)
     return {
@@ -60,22 +61,29 @@ def _by_device(c: Connection, table: Any, devices: list[str], make: Any) -> Mapp
     found: dict[str, list[Any]] = defaultdict(list)
     order = table.c.nth if table is SKIPPED else None
     statement = select(table).where(bulk.among(c, table.c.device, devices))
-    for row in c.execute(
-        statement if order is None else statement.order_by(table.c.device, order)
-    ).mappings():
+    rows = c.execute(statement if order is None else statement.order_by(table.c.device, order)).mappings()
+    for row in rows.all():  # at once: one by one takes longer than what is made of them
         found[row["device"]].append(make(row))
     return found
 
 
-def _known(row: RowMapping) -> delta.Known:
-    return delta.Known(
-        id=row["id"],
-        thing=row["thing"],
-        nth=row["nth"],
-        first_seen=row["first_seen"],
-        last_seen=row["last_seen"],
-        finding=Finding(**{name: row[name] for name in _FINDING}),
-    )
+def _findings(c: Connection, devices: list[str]) -> Mapping[str, list[delta.Known]]:
+    """Give what is known by device. Most of what is read for a report is this, so it is read by place."""
+    found: dict[str, list[delta.Known]] = defaultdict(list)
+    columns = (FINDINGS.c[name] for name in ("device", *_KNOWN, *_FINDING))
+    statement = select(*columns).where(bulk.among(c, FINDINGS.c.device, devices))
+    for device, number, thing, nth, first_seen, last_seen, *rest in c.execute(statement).all():
+        found[device].append(
+            delta.Known(
+                id=number,
+                thing=thing,
+                nth=nth,
+                first_seen=first_seen,
+                last_seen=last_seen,
+                finding=Finding(**dict(zip(_FINDING, rest, strict=True))),
+            )
+        )
+    return found
 
 
 def _skipped(row: RowMapping) -> Skipped:
