@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console that can be killed: `python -m tests.console.serve_ingest DATABASE_URL`, loopback only.
+"""Consoles that can be killed: `python -m tests.console.serve_ingest`, loopback only.
 
 Everything is imported once; each console is a fork that serves the one listening socket, so that the next one is there at
-once and clients that connect meanwhile wait in the socket's queue. A word a line on stdin: `kill`, `stop` (SIGTERM), each
-answered when the next console has begun; the end of stdin ends everything.
+once and clients that connect meanwhile wait in the socket's queue. Lines on stdin: `serve DATABASE_URL` opens a new socket;
+`kill` and `stop` (SIGTERM) end the console and begin the next; `end` ends it. The end of stdin ends everything.
 """
 
+import http.client
 import json
 import os
 import signal
 import sys
+
+import psycopg  # noqa: F401 - before the forks
 
 from halod.console import app, logs, server
 from halod.console.call import Console
@@ -44,20 +47,42 @@ def fork(url, bound):
     return pid
 
 
+def wait_for(bound):
+    """Wait until the console answers: only one that has begun ends in an orderly way, or in the middle of its work."""
+    connection = http.client.HTTPConnection("127.0.0.1", bound.getsockname()[1], timeout=60)
+    connection.request("GET", "/healthz")
+    connection.getresponse().read()
+    connection.close()
+
+
+def end(pid, number):
+    os.kill(pid, number)
+    _, ended = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(ended)
+
+
 def main():
-    url = sys.argv[1]
-    bound = server.bind("127.0.0.1:0")
-    pid = fork(url, bound)
-    print(json.dumps({"port": bound.getsockname()[1]}), flush=True)
+    url, bound, pid = "", None, 0
     try:
         for line in sys.stdin:
-            os.kill(pid, signal.SIGKILL if line.strip() == "kill" else signal.SIGTERM)
-            _, ended = os.waitpid(pid, 0)
-            pid = fork(url, bound)
-            print(json.dumps({"code": os.waitstatus_to_exitcode(ended)}), flush=True)
+            word, _, rest = line.strip().partition(" ")
+            answer = {}
+            if pid:
+                if word != "end":
+                    wait_for(bound)
+                answer["code"] = end(pid, signal.SIGTERM if word == "stop" else signal.SIGKILL)
+                pid = 0
+            if word == "serve":
+                url, bound = rest, server.bind("127.0.0.1:0")
+                answer["port"] = bound.getsockname()[1]
+            if word == "end":
+                bound.close()
+            else:
+                pid = fork(url, bound)
+            print(json.dumps(answer), flush=True)
     finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        if pid:
+            end(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

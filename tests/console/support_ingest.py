@@ -193,36 +193,42 @@ def token_rows(store, device=DEVICE):
 
 
 class Served:
-    """A console in another process, which can be killed and is at the same port afterwards."""
+    """Consoles in another process, one at a time, which can be killed and are at the same port afterwards."""
 
     def __init__(self, process):
-        self.process = process
-        self.port = json.loads(process.stdout.readline())["port"]
-        self.origin = f"http://127.0.0.1:{self.port}"
-        self.url = self.origin + REPORT
+        self._process = process
+        self.url = ""
 
-    def ask(self, word):
-        self.process.stdin.write(word + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        assert answer, "the console's process ended"
-        return json.loads(answer)
+    def serve(self, database):
+        """Begin with a database."""
+        self.url = f"http://127.0.0.1:{self._ask('serve ' + database)['port']}{REPORT}"
 
     def kill(self):
         """SIGKILL, in the middle of whatever it does; another one takes its place."""
-        return self.ask("kill")
+        self._ask("kill")
 
     def stop(self):
         """SIGTERM: gives the exit code of an orderly end; another one takes its place."""
-        return self.ask("stop")["code"]
+        return self._ask("stop")["code"]
+
+    def end(self):
+        """Serve nothing."""
+        self._ask("end")
+
+    def _ask(self, line):
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, "the console's process ended"
+        return json.loads(answer)
 
 
 @contextlib.contextmanager
-def served(url):
-    """Serve the console on a database while the block runs."""
+def consoles():
+    """The process of `Served`, while the block runs."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("COV")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.console.serve_ingest", url],
+        [sys.executable, "-m", "tests.console.serve_ingest"],
         cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

@@ -40,7 +40,7 @@ def start(url, directory, drawn, accepted=-1):
     courier = Courier(
         state,
         Client(url, TLS, total=HANG),
-        Setup(url=url, token=TOKEN),
+        Setup(url=url, token=os.environ.get("VICTIM_TOKEN", TOKEN)),
         say=lambda event, **_: event == "report-accepted" and accepted >= 0 and os.write(accepted, b"\n"),
         backoff=Backoff(drawn.random, base=0.004, cap=0.03),
         wake=wake,
