@@ -92,7 +92,7 @@ class _Sink:
 
 
 def get(part: str) -> Log:
-    """Give the logger of a part of the console; before `configure` it writes plain lines to stderr."""
+    """Give the logger of a part of the console. Every program calls `configure` before its first line."""
     log: Log = structlog.wrap_logger(None, wrapper_class=Log, part=part)
     return log
 
