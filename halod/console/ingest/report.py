@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from halod.console.call import Console
 from halod.console.ingest import wire
-from halod.console.ingest.writer import Full, Item, Writer
+from halod.console.ingest.writer import SPENT, Full, Item, Writer
 from halod.console.problem import Problem
 from halod.console.security import tokens
 from halod.console.security.ratelimit import Limiter
@@ -21,6 +21,8 @@ from halod.console.security.refusals import Refusals, too_many
 BUSY_SECONDS: Final = 5
 LIMITED_SECONDS: Final = 3600
 """How long a device waits that has reported too many distinct servers: the most that an agent believes."""
+SPENT_SECONDS: Final = 60
+"""How long a device waits that has changed more than it may (`budget`)."""
 _DETAIL: Final = {
     400: "the body is no JSON object",
     403: "this token is another device's",
@@ -125,6 +127,9 @@ def _busy() -> Problem:
 def _problem(status: int) -> Problem:
     if status == 503:
         return _busy()
+    if status == SPENT:
+        wait = {"Retry-After": str(SPENT_SECONDS)}
+        return Problem(429, "this device changes more than one device may", headers=wait)
     if status == 429:
         wait = {"Retry-After": str(LIMITED_SECONDS)}
         return Problem(429, "this device has reported too many distinct servers in 30 days", headers=wait)

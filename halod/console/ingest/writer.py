@@ -13,7 +13,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +23,7 @@ from sqlalchemy.exc import DataError, DBAPIError
 from halod.console import logs
 from halod.console.clock import Clock
 from halod.console.ingest import wire
+from halod.console.ingest.budget import Budget
 from halod.console.metrics import Metrics
 from halod.console.security import tokens
 from halod.console.store import apply, bulk
@@ -36,6 +37,8 @@ GROUP_BYTES: Final = 1024 * 1024
 QUEUE: Final = 4096
 QUEUE_BYTES: Final = 64 * 1024 * 1024
 TRIES: Final = 3
+SPENT: Final = 4290
+"""In place of a status: 429, the device has changed more than it may (`budget`)."""
 _log = logs.get("ingest")
 
 Tell = Callable[[Connection, News, int], None]
@@ -73,6 +76,7 @@ class Writer:
         self._metrics = metrics
         self._names_limit = names_limit
         self._tell = tell
+        self._budget = Budget(clock)
         self._waiting: deque[tuple[Item, asyncio.Future[int]]] = deque()
         self._bytes = 0
         self._ready = threading.Condition()
@@ -158,7 +162,12 @@ class Writer:
     def _transaction(self, items: Sequence[Item]) -> list[int]:
         now = self._clock.now()
         with self._store.write() as c:
-            return take(self._store, c, items, now, names_limit=self._names_limit, tell=self._tell)
+            statuses, costs = take(
+                self._store, c, items, now,
+                names_limit=self._names_limit, tell=self._tell, spent=self._budget.spent,
+            )  # fmt: skip
+        self._budget.charge(costs)
+        return statuses
 
 
 def _is_conflict(error: DBAPIError) -> bool:
@@ -192,26 +201,36 @@ def take(
     *,
     names_limit: int = apply.NAMES_LIMIT,
     tell: Tell | None = None,
-) -> list[int]:
-    """Take a group in a transaction of `Store.write`, and give the status of every answer."""
+    spent: Callable[[str], bool] = lambda _device: False,
+) -> tuple[list[int], Mapping[str, apply.Cost]]:
+    """Take a group in a transaction of `Store.write`; give the status of every answer, and what each device has cost.
+
+    `spent` tells of a device whether what it changes is refused (`SPENT`).
+    """
     known = tokens.find_devices(c, (item.token for item in items), now)
     statuses = [_verdict(item, known.get(item.token)) for item in items]
     good = [at for at, status in enumerate(statuses) if status == 204]
     devices = {at: _device(items[at], known[items[at].token]) for at in good}
     content = _contents(c, devices.values())
     changed = {devices[at] for at in good if _is_change(items[at].document, content.get(devices[at]))}
+    refused = {device for device in changed if spent(device)}
+    for at in [at for at in good if devices[at] in refused]:
+        statuses[at] = SPENT
+    changed -= refused
+    costs: Mapping[str, apply.Cost] = {}
     if changed:
         store.lock(c)
         which = [at for at in good if devices[at] in changed]
         reports = [wire.report(_document(items[at]), devices[at]) for at in which]
         outcome = apply.apply(c, reports, now, names_limit=names_limit)
+        costs = outcome.costs
         for place in outcome.refused:
             statuses[which[place]] = 429
         if tell is not None and outcome.news:
             tell(c, outcome.news, now)
     apply.heard(c, {devices[at] for at in good if statuses[at] == 204}, now)
     tokens.use(c, ((row["id"], row["used"]) for row in known.values()), now)
-    return statuses
+    return statuses, costs
 
 
 def _verdict(item: Item, row: RowMapping | None) -> int:

@@ -40,6 +40,14 @@ class Limiter:
                 return 0.0
             return (1 - left) / self._rate
 
+    def spend(self, key: str, count: int) -> None:
+        """Take `count`, also when there are fewer: the key is in debt then, for twice its burst at most."""
+        if count <= 0:
+            return
+        with self._lock:
+            now = self._clock.monotonic()
+            self._young[key] = (max(self._left(key, now) - count, -2 * self._burst), now)
+
     def wait(self, key: str) -> float:
         """Give what `take` would, and take nothing."""
         with self._lock:

@@ -7,6 +7,7 @@ transition whose id the device has sent before is dropped.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -24,12 +25,21 @@ NAMES_LIMIT: Final = 1000
 Pairs = dict[str, tuple[delta.State, delta.State]]
 
 
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a device's reports have cost: `rows` were written, of which `kept` stay for months."""
+
+    rows: int
+    kept: int
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a batch."""
 
     news: News
     refused: frozenset[int]
     """Places in the batch of reports that were not taken: more distinct servers in 30 days than a device may have."""
+    costs: Mapping[str, Cost]
+    """Of each device of which something was taken."""
 
 
 def apply(c: Connection, reports: Sequence[Report], now: int, *, names_limit: int = NAMES_LIMIT) -> Outcome:
@@ -59,7 +69,20 @@ def apply(c: Connection, reports: Sequence[Report], now: int, *, names_limit: in
             if _partly(report, pairs[device][1]) and _was_whole(devices.get(device))
         ),
     )
-    return Outcome(news=news, refused=frozenset(refused))
+    return Outcome(news=news, refused=frozenset(refused), costs=_costs(taken, pairs, said))
+
+
+def _costs(reports: Iterable[Report], pairs: Pairs, said: Mapping[str, delta.Changes]) -> dict[str, Cost]:
+    sent = Counter(dict.fromkeys(pairs, 0))
+    for report in reports:
+        sent[report.device] += len(report.transitions)
+    return {
+        device: Cost(
+            rows=delta.weight(*pairs[device]) + transitions,
+            kept=transitions + len(said[device].inserted) + len(said[device].replaced),
+        )
+        for device, transitions in sent.items()
+    }
 
 
 def heard(c: Connection, devices: Iterable[str], now: int) -> None:

@@ -17,8 +17,10 @@ from halod.console.store.report import Approved, Finding, Report, Skipped
 
 _Key = TypeVar("_Key")
 
-MOST_KNOWN: Final = 4096
-"""Findings that are kept of one device: shortened reports resolve nothing, so what they add up to has an end."""
+MOST_KNOWN: Final = 1024
+"""Findings that are kept of one device: shortened reports resolve nothing, so what they add up to has an end. An agent
+sends 256 at most. Each is counted under up to 36 keys (`dims`), anew when ring or units change: four times as many held
+the lock of all changes for half a minute."""
 MOST_SKIPPED: Final = 1024
 
 Tally = tuple[str, str, str]
@@ -160,6 +162,18 @@ def changes(before: State, after: State) -> Changes:
             != (olds[known.id].finding.sha256, olds[known.id].finding.kind)
         ),
     )
+
+
+def weight(before: State, after: State) -> int:
+    """Give about how many rows a change writes: those of findings and lists, and of every count of a finding."""
+    rows = 0
+    for state in _where_they_differ(before, after):
+        keys = 4 * (len(state.units) + 1)  # harness, ring and unit, each or none (`dims.keys`)
+        rows += len(state.findings) * (keys + 1)
+    for old, new in ((before.skipped, after.skipped), (before.approved, after.approved)):
+        if old != new:
+            rows += len(old) + len(new)
+    return rows
 
 
 # --- counts ------------------------------------------------------------------------------------------------
