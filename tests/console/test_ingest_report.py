@@ -335,7 +335,7 @@ def test_reports_of_one_token_are_limited(store, clock):
 
 
 def test_tokens_are_not_guessed_fast(store, clock):
-    """After some that are not valid the address is refused unseen, a valid one included, until it has waited."""
+    """After some that are not valid the address is refused unseen, a valid one that is new here included, until it has waited."""
     from halod.console.settings import Limits
 
     limits = Limits(reports_per_minute=100, refused_per_minute=3, requests_per_minute=1000)

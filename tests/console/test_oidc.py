@@ -318,6 +318,8 @@ def test_guessing_is_slow(sqlite_url, provider):
         client = people.client(console, base=HOME)
         got = [client.get(RETURN, params={"state": "x", "code": "y"}).status_code for _ in range(5)]
         assert got == [400, 400, 400, 429, 429]
+        # Any web page can make a browser do that: who was sent to the provider comes in all the same.
+        assert session_of(sign_in(client, provider))
 
 
 def test_signing_out_offers_to_end_the_providers_session_too(client, provider):

@@ -65,8 +65,9 @@ _OUTCOMES: Final = {401: "unauthorised", 409: "conflict"}
 
 def _enroll(call: Call, refusals: Refusals) -> Response:
     headers = call.request.headers
-    refusals.check(call.address)
     text = tokens.bearer(headers.get("authorization"))
+    key = tokens.digest(text)
+    refusals.check(call.address, key)
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if (
         kind != "application/json"
@@ -79,10 +80,15 @@ def _enroll(call: Call, refusals: Refusals) -> Response:
         asked = Problem(400, "the body is no JSON object")
     except wire.NotAStatus:
         asked = Problem(422, "device, installId, hostname, os and halod are needed")
-    answer = answer_to(call.console, text, asked, call.address)
+    with call.console.store.read() as c:
+        valid = tokens.find_enroll_key(c, text, call.console.clock.now()) is not None
+    # Who has no valid key does not get as far as the lock of all changes.
+    answer = answer_to(call.console, text, asked, call.address) if valid else _not_valid(text)
+    if isinstance(answer, Problem) and answer.status == 401:
+        refusals.add(call.address, key)
+        raise answer
+    refusals.good(key)
     if isinstance(answer, Problem):
-        if answer.status == 401:
-            refusals.add(call.address)
         raise answer
     return answer
 
@@ -95,9 +101,7 @@ def answer_to(
     with console.store.change() as c:
         key = tokens.find_enroll_key(c, key_text, now)
         if key is None:
-            error = ' error="invalid_token"' if key_text else ""
-            challenge = {"WWW-Authenticate": "Bearer" + error}
-            return Problem(401, "the enrolment key is not valid", headers=challenge)
+            return _not_valid(key_text)
         if isinstance(asked, Problem):
             return asked
         ask = _Ask(asked=asked, key=key, address=address, now=now)
@@ -112,6 +116,11 @@ def answer_to(
         if way != "proven" and not tokens.use_enroll_key(c, key.id, now):
             return Problem(403, "this enrolment key has been used as often as it may")
         return _grant(c, ask, way, console.settings.device_token_days)
+
+
+def _not_valid(key_text: str) -> Problem:
+    error = ' error="invalid_token"' if key_text else ""
+    return Problem(401, "the enrolment key is not valid", headers={"WWW-Authenticate": "Bearer" + error})
 
 
 class _Ask(msgspec.Struct, frozen=True, kw_only=True):

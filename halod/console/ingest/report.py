@@ -87,11 +87,11 @@ async def _take(scope: Scope, receive: Receive, writer: Writer, limiter: Limiter
     headers = dict(scope["headers"])
     address = scope["client"][0] if scope.get("client") else ""
     token = tokens.bearer(headers.get(b"authorization", b"").decode("latin-1"))
-    refusals.check(address)
+    key = tokens.digest(token)
+    refusals.check(address, key)
     if not tokens.is_form(token, tokens.DEVICE):
         refusals.add(address)
         raise _unauthorised(token)
-    key = tokens.digest(token)
     if seconds := limiter.take(key):
         raise too_many(seconds)
     _check_type(headers)
@@ -107,8 +107,9 @@ async def _take(scope: Scope, receive: Receive, writer: Writer, limiter: Limiter
     except Full:
         raise _busy() from None
     if status == 401:
-        refusals.add(address)
+        refusals.add(address, key)
         raise _unauthorised(token)
+    refusals.good(key)
     if status != 204:
         raise _problem(status)
 

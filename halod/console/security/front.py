@@ -30,6 +30,8 @@ SEND_SECONDS: Final = 60
 REPORT: Final = "/api/v1/fleet/report"
 """It has limits of its own, by token."""
 _QUIET: Final = (*ANY_HOST, "/static", REPORT)
+_LOUD: Final = frozenset({401, 403})
+"""Who is not let in is told of, whatever they asked for."""
 _log = logs.get("http")
 
 
@@ -112,6 +114,8 @@ class Front:
             return Problem(403, "this console is reached through its proxy only")
         if len(hosts) != 1 or not self._site.allows(hosts[0]):
             return Problem(421, "this console does not go by that name; see public_url and hosts")
+        if "\0" in path:  # what an address holds is asked of databases, and PostgreSQL takes none
+            return Problem(400, "no address holds a NUL")
         seconds = 0.0 if path == REPORT else self._limiter.take(address_key(address))
         if seconds:
             self._console.metrics.add("halo_limited_total", what="address")
@@ -123,6 +127,7 @@ class Front:
         metrics = self._console.metrics
         metrics.add("halo_requests_total", route=route, status=str(status))
         metrics.observe("halo_request_seconds", seconds, route=route)
-        say = _log.debug if route.startswith(_QUIET) and status < 500 else _log.info
+        quiet = route.startswith(_QUIET) and status < 500 and status not in _LOUD
+        say = _log.debug if quiet else _log.info
         values = {"status": status, "ms": round(seconds * 1000), "address": address}
         say("request", method=scope["method"] if route != "-" else "-", route=route, **values)

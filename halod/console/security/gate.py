@@ -26,7 +26,7 @@ from halod.console.problem import Problem
 from halod.console.security import csrf, sessions
 from halod.console.security.refusals import Refusals
 from halod.console.security.site import Site
-from halod.console.security.tokens import bearer
+from halod.console.security.tokens import bearer, digest
 from halod.console.store.engine import unavailable
 
 ErrorPage = Callable[[Call, Problem], Response]
@@ -126,11 +126,14 @@ class Gate:
             return _NOBODY
         authorization = request.headers.get("authorization")
         if authorization is not None and not route.page:
-            self._refusals.check(address)
-            actor = self._find_token(bearer(authorization))
+            text = bearer(authorization)
+            key = digest(text)
+            self._refusals.check(address, key)
+            actor = self._find_token(text)
             if actor is None:
-                self._refusals.add(address)
+                self._refusals.add(address, key)
                 raise Problem(401, "this token is not valid here", headers=_CHALLENGE)
+            self._refusals.good(key)
             return actor
         return self._session_actor(request)
 

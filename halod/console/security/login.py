@@ -114,11 +114,9 @@ class _Login:
 
     def link(self, call: Call) -> Response:
         fields = csrf.form_fields(call.request.headers.get("content-type", ""), call.body)
-        self._refusals.check(call.address)
         console, now = call.console, call.console.clock.now()
         with console.store.write() as connection:
             if not use_link(connection, fields.get("link", ""), now=now):
-                self._refusals.add(call.address)
                 value = ""
             else:
                 value = begin(
@@ -127,6 +125,9 @@ class _Login:
         outcome = "in" if value else "link"
         console.metrics.add("halo_logins_total", way="link", outcome=outcome)
         if not value:
+            # Only here: a link that is valid works whatever others at this address do.
+            self._refusals.check(call.address)
+            self._refusals.add(call.address)
             _log.warning("nobody was signed in", way="link", address=call.address)
             return show(
                 self._render, call, 403, error="This link was used before, or is older than 15 minutes."

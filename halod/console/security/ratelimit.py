@@ -82,17 +82,35 @@ def address_key(address: str) -> str:
 
 
 class CountedRefusals:
-    """Refused credentials by address (`refusals.Refusals`)."""
+    """Refused credentials by address (`refusals.Refusals`). Threads may use it at the same time."""
 
-    def __init__(self, clock: Clock, per_minute: int) -> None:
+    def __init__(self, clock: Clock, per_minute: int, *, most: int = MOST) -> None:
         self._limiter = Limiter(clock, per_minute)
+        self._most = most
+        self._lock = threading.Lock()
+        self._young: set[str] = set()
+        self._old: set[str] = set()
 
-    def check(self, address: str) -> None:
-        """Raise Problem 429 when an address has shown too many that are not valid."""
+    def check(self, address: str, credential: str = "") -> None:
+        """Raise Problem 429 when an address has shown too many; not for a credential that was valid before."""
         seconds = self._limiter.wait(address_key(address))
-        if seconds:
+        if seconds and not self._known(credential):
             raise too_many(seconds)
 
-    def add(self, address: str) -> None:
-        """Count one."""
+    def add(self, address: str, credential: str = "") -> None:
+        """Count one; it is not valid any more."""
         self._limiter.take(address_key(address))
+        with self._lock:
+            self._young.discard(credential)
+            self._old.discard(credential)
+
+    def good(self, credential: str) -> None:
+        """Note the hash of a credential that is valid. Of more than `most` the oldest are forgotten."""
+        with self._lock:
+            if len(self._young) >= self._most // 2:
+                self._old, self._young = self._young, set()
+            self._young.add(credential)
+
+    def _known(self, credential: str) -> bool:
+        with self._lock:
+            return bool(credential) and (credential in self._young or credential in self._old)

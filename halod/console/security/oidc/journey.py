@@ -92,10 +92,11 @@ class _Journey:
 
     def end(self, call: Call) -> Response:
         """Take the browser back, signed in or told why not."""
-        self._refusals.check(call.address)
         query, secret = call.request.query_params, call.request.cookies.get(_cookie_name(call), "")
         target = self._arrived(call, query, secret)
         if target is None:
+            # Any web page can make a browser come here: that must not keep those out who were sent by us.
+            self._refusals.check(call.address)
             self._refusals.add(call.address)
             return self._refuse(call, "journey", "state", 400)
         try:
