@@ -150,7 +150,7 @@ def test_sqlite_is_restored_by_putting_the_file_back(lite, sqlite_url, tmp_path,
     store = Store.open(f"sqlite:///{data}/console.db")
     with store.write() as c:
         assert c.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-        assert len(c.execute(select(AUDIT)).all()) == 1
+        assert [row.action for row in c.execute(select(AUDIT))] == ["token.create", "backup"]
         # Numbers go on where they were: a cursor of before the backup misses nothing.
         c.execute(insert(TRANSITIONS).values(device="d", tid="t", received=1))
     store.close()

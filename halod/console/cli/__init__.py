@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "serve": "run the console",
     "login-link": "print a link that signs an administrator in, once",
     "migrate": "bring the database to this release's schema",
+    "sessions": "list who is signed in, and sign people out",
     "token": "make, list and revoke tokens of the API and of devices",
     "enroll-key": "make, list and revoke the keys that machines enrol with",
     "publish": "make a signed policy that of the fleet",

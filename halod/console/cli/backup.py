@@ -6,7 +6,9 @@ import sys
 from typing import Any
 
 from halod.console.cli import COMMANDS
-from halod.console.cli.common import open_store
+from halod.console.cli.common import open_store, operator
+from halod.console.clock import SystemClock
+from halod.console.security import audit
 from halod.console.store.backup import backup
 
 
@@ -25,7 +27,13 @@ def add(subparsers: Any) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    open_store(args.settings).close()  # it is there, and of this release
+    store = open_store(args.settings)  # it is there, and of this release
+    try:
+        with store.write() as c:  # before it is made, as exports
+            who = {"actor": operator(), "actor_kind": "command"}
+            audit.record(c, time=SystemClock().now(), action="backup", target=args.file, **who)
+    finally:
+        store.close()
     size = backup(args.settings.database_url, args.file)
     sys.stdout.write(f"{args.file}: {size / 1024 / 1024:.1f} MiB\n")
     return 0

@@ -10,11 +10,12 @@ import msgspec
 from halod.console import app, logs, server
 from halod.console.call import Console
 from halod.console.cli import COMMANDS
+from halod.console.cli.common import operator
 from halod.console.cli.place import address, note_address
 from halod.console.clock import SystemClock
 from halod.console.hooks import target
 from halod.console.metrics import Metrics
-from halod.console.security import login
+from halod.console.security import audit, login
 from halod.console.settings import Settings, check_listen
 from halod.console.settings.kinds import FORMATS, LEVELS
 from halod.console.store.engine import Store
@@ -82,6 +83,9 @@ def _welcome(console: Console) -> None:
     with console.store.write() as connection:
         note_address(connection, base)
         link = "" if settings.oidc else login.make_link(connection, now=console.clock.now())
+        if link:
+            who = {"actor": operator(), "actor_kind": "command"}
+            audit.record(connection, time=console.clock.now(), action="login-link.create", **who)
     lines = ["", f"  halo-server is at {base}/"]
     if link:
         lines += ["  Sign in, once, within 15 minutes:", "", f"    {base}/login?link={link}", ""]

@@ -8,7 +8,8 @@ Invariants:
 
 1. A device that reports what an agent reports is never refused: at most 256 findings in a report, all of them changed
    three times over, with eight units each time.
-2. Over time a device costs the others a small part of the lock, whatever it sends: ROWS rows of findings and counts a
+2. Of a group that is committed together a device's reports are charged once: what was before, and what is after.
+3. Over time a device costs the others a small part of the lock, whatever it sends: ROWS rows of findings and counts a
    minute, and KEPT rows a minute of what stays for months (transitions, and things that nobody had before).
 
 Counted by each replica for itself and from its start.

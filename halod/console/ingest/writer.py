@@ -13,7 +13,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -161,11 +161,18 @@ class Writer:
 
     def _transaction(self, items: Sequence[Item]) -> list[int]:
         now = self._clock.now()
+        costs: dict[str, apply.Cost] = {}
         with self._store.write() as c:
-            statuses, costs = take(
-                self._store, c, items, now,
-                names_limit=self._names_limit, tell=self._tell, spent=self._budget.spent,
-            )  # fmt: skip
+            statuses = take(
+                self._store,
+                c,
+                items,
+                now,
+                names_limit=self._names_limit,
+                tell=self._tell,
+                spent=self._budget.spent,
+                costs=costs,
+            )
         self._budget.charge(costs)
         return statuses
 
@@ -202,10 +209,11 @@ def take(
     names_limit: int = apply.NAMES_LIMIT,
     tell: Tell | None = None,
     spent: Callable[[str], bool] = lambda _device: False,
-) -> tuple[list[int], Mapping[str, apply.Cost]]:
-    """Take a group in a transaction of `Store.write`; give the status of every answer, and what each device has cost.
+    costs: dict[str, apply.Cost] | None = None,
+) -> list[int]:
+    """Take a group in a transaction of `Store.write`, and give the status of every answer.
 
-    `spent` tells of a device whether what it changes is refused (`SPENT`).
+    `spent` tells of a device whether what it changes is refused (`SPENT`); into `costs` goes what each has cost.
     """
     known = tokens.find_devices(c, (item.token for item in items), now)
     statuses = [_verdict(item, known.get(item.token)) for item in items]
@@ -217,20 +225,20 @@ def take(
     for at in [at for at in good if devices[at] in refused]:
         statuses[at] = SPENT
     changed -= refused
-    costs: Mapping[str, apply.Cost] = {}
     if changed:
         store.lock(c)
         which = [at for at in good if devices[at] in changed]
         reports = [wire.report(_document(items[at]), devices[at]) for at in which]
         outcome = apply.apply(c, reports, now, names_limit=names_limit)
-        costs = outcome.costs
+        if costs is not None:
+            costs.update(outcome.costs)
         for place in outcome.refused:
             statuses[which[place]] = 429
         if tell is not None and outcome.news:
             tell(c, outcome.news, now)
     apply.heard(c, {devices[at] for at in good if statuses[at] == 204}, now)
     tokens.use(c, ((row["id"], row["used"]) for row in known.values()), now)
-    return statuses, costs
+    return statuses
 
 
 def _verdict(item: Item, row: RowMapping | None) -> int:

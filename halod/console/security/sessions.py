@@ -16,7 +16,7 @@ import secrets
 from typing import Final
 
 import msgspec
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from halod.console.access import Role
 from halod.console.settings import Settings
@@ -99,7 +99,19 @@ def find(connection: Connection, settings: Settings, value: str, *, now: int) ->
     if len(value) != _LENGTH or not value.isascii() or not value.startswith(_PREFIX):
         return None
     row = connection.execute(select(SESSIONS).where(SESSIONS.c.hash == digest(value))).mappings().first()
-    if row is None or now >= row["expires"] or now >= row["used"] + settings.session_idle:
+    return None if row is None else _valid(row, settings, now)
+
+
+def listed(connection: Connection, settings: Settings, *, now: int) -> list[Session]:
+    """Give every valid session, the newest first."""
+    rows = connection.execute(
+        select(SESSIONS).order_by(SESSIONS.c.created.desc(), SESSIONS.c.hash)
+    ).mappings()
+    return [one for row in rows if (one := _valid(row, settings, now)) is not None]
+
+
+def _valid(row: RowMapping, settings: Settings, now: int) -> Session | None:
+    if now >= row["expires"] or now >= row["used"] + settings.session_idle:
         return None
     role = Role.__members__.get(row["role"].upper(), Role.NONE)
     if role is Role.NONE or row["provider"] not in providers(settings):
@@ -135,6 +147,12 @@ def end_everywhere(connection: Connection, session: Session) -> int:
     """End every session of the same person; gives how many."""
     mine = (SESSIONS.c.subject == session.subject) & (SESSIONS.c.provider == session.provider)
     return connection.execute(delete(SESSIONS).where(mine)).rowcount
+
+
+def end_named(connection: Connection, name: str) -> int:
+    """End every session of a person of this name, "" of everybody; gives how many."""
+    which = [SESSIONS.c.name == name] if name else []
+    return connection.execute(delete(SESSIONS).where(*which)).rowcount
 
 
 def prune(connection: Connection, settings: Settings, *, now: int) -> int:
