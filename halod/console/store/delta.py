@@ -166,10 +166,13 @@ def changes(before: State, after: State) -> Changes:
 
 def weight(before: State, after: State) -> int:
     """Give about how many rows a change writes: those of findings and lists, and of every count of a finding."""
+    gone, come = _apart(before, after)
+    if (before.ring, before.units) != (after.ring, after.units):
+        gone, come = [*before.findings], [*after.findings]
     rows = 0
-    for state in _where_they_differ(before, after):
+    for state, differ in ((before, gone), (after, come)):
         keys = 4 * (len(state.units) + 1)  # harness, ring and unit, each or none (`dims.keys`)
-        rows += len(state.findings) * (keys + 1)
+        rows += len(differ) * (keys + 1)
     for old, new in ((before.skipped, after.skipped), (before.approved, after.approved)):
         if old != new:
             rows += len(old) + len(new)
