@@ -82,8 +82,8 @@ def cpu_of(pids):
     return total
 
 
-def load(port, mode, args, number):
-    """Run the load generator; give what it measured."""
+def load(port, mode, args, number, pids):
+    """Run the load generator; give what it measured, and how many cores the processes `pids` used meanwhile."""
     spec = {
         "port": port, "mode": mode, "seconds": args.seconds, "warmup": 3, "connections": args.connections,
         "devices": args.devices, "first": number,
@@ -95,9 +95,12 @@ def load(port, mode, args, number):
         text=True,
     ) as process:
         process.stdout.readline()
+        before, begun = cpu_of(pids), time.monotonic()
         process.stdin.write("go\n")
         process.stdin.flush()
-        return json.loads(process.stdout.readline())
+        found = json.loads(process.stdout.readline())
+        found["server_cpu"] = (cpu_of(pids) - before) / (time.monotonic() - begun)
+        return found
 
 
 class Engine:
@@ -146,32 +149,30 @@ class Engine:
     def _serve(self, replica, link, token):
         memory = Memory(replica.process.pid, self.server.pid if self.server else None)
         begun = memory.both()
+        self.pids = [replica.process.pid, *([self.server.pid] if self.server else [])]
         browser = Browser(replica.port, link, token)
         if self.args.rounds:
             self._pages(browser)
         after_pages = memory.both()
         self.loads = {}
         for number, mode in enumerate(("unchanged", "changed")):
-            pids = [replica.process.pid, *([self.server.pid] if self.server else [])]
-            before, begin = cpu_of(pids), time.monotonic()
-            self.loads[mode] = load(
-                replica.port, mode, self.args, number * 1_000_000 + int(time.time()) % 100_000
-            )
-            passed = time.monotonic() - begin
-            self.loads[mode]["server_cpu"] = (cpu_of(pids) - before) / passed
+            first = number * 1_000_000 + int(time.time()) % 100_000
+            self.loads[mode] = load(replica.port, mode, self.args, first, self.pids)
             progress(f"{mode}: {self.loads[mode]}")
         self.memory = {"started": begun, "after the pages": after_pages, "after the reports": memory.both()}
 
     def _pages(self, browser):
         say(f"\n### Pages and lists, {self.args.rounds} requests each\n")
-        say("| what | p50 ms | p95 ms | largest KiB | p95 / budget |")
-        say("|---|--:|--:|--:|--:|")
+        say("| what | p50 ms | p95 ms | CPU ms each | largest KiB | p95 / budget |")
+        say("|---|--:|--:|--:|--:|--:|")
         late = []
         for name, paths in cases(browser):
+            before = cpu_of(self.pids)
             times, size = browser.timed(paths, self.args.rounds)
+            cpu = (cpu_of(self.pids) - before) / (len(times) + 1)
             p50, p95 = times[len(times) // 2], times[int(len(times) * 0.95)]
             say(
-                f"| `{name}` | {p50 * 1000:.1f} | {p95 * 1000:.1f} | {size / 1024:.0f} | {p95 / PAGE_BUDGET:.2f} |"
+                f"| `{name}` | {p50 * 1000:.1f} | {p95 * 1000:.1f} | {cpu * 1000:.1f} | {size / 1024:.0f} | {p95 / PAGE_BUDGET:.2f} |"
             )
             if p95 > PAGE_BUDGET:
                 late.append(name)
@@ -198,9 +199,9 @@ class Engine:
         say(f"\n### Reports, {self.args.connections} connections, {self.args.seconds} s\n")
         say(
             "| reports | accepted a second | p50 ms | p95 ms | p99 ms | budget | floor a second | share of the floor"
-            " | CPU: server and database, load |"
+            " | cores used: server and database, load | accepted per second of CPU |"
         )
-        say("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+        say("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
         for mode, budget in BUDGETS.items():
             one, least = self.loads[mode], self.floors[mode]
             rate = one["accepted"] / one["seconds"]
@@ -208,7 +209,8 @@ class Engine:
             times = " | ".join(f"{one[key] * 1000:.1f}" for key in ("p50", "p95", "p99"))
             say(
                 f"| {mode} ({one['bytes'] / 1024:.0f} KiB) | {rate:,.0f} | {times} | {shown} | {least:,.0f}"
-                f" | {rate / least:.0%} | {one['server_cpu']:.2f}, {one['cpu']:.2f} |"
+                f" | {rate / least:.0%} | {one['server_cpu']:.2f}, {one['cpu']:.2f}"
+                f" | {rate / (one['server_cpu'] + one['cpu']):,.0f} |"
             )
         others = {mode: one["others"] for mode, one in self.loads.items() if one["others"]}
         say(f"\nOther answers: {json.dumps(others) if others else 'none'}")
