@@ -361,6 +361,15 @@ def _listening(asked: threading.Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def short_directory() -> str:
+    """Give the temporary directory, or /tmp where that is so long that a socket below it has no address.
+
+    An address is at most 103 bytes on macOS, whose own temporary directories have half of that.
+    """
+    usual = tempfile.gettempdir()
+    return usual if len(os.fsencode(usual)) <= 64 else "/tmp"  # noqa: S108 - mkdtemp makes an own one in it
+
+
 def main() -> int:
     """Run it; give the exit code."""
     parser = argparse.ArgumentParser(
@@ -371,7 +380,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=PORT, help="a free one is taken when this is not")
     parser.add_argument("--devices", type=int, default=120, help="of the invented fleet")
     args = parser.parse_args()
-    directory = Path(tempfile.mkdtemp(prefix="halod-run-"))
+    directory = Path(tempfile.mkdtemp(prefix="halod-run-", dir=short_directory()))
     directory.chmod(0o711)  # as root, the agent's account passes to its own directory in it
     try:
         together = Together(directory, args)
