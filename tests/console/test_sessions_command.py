@@ -58,6 +58,9 @@ def test_a_person_is_signed_out_everywhere(data, capsys):
     assert cli.main(["sessions", "end", "--name", "ann", "--data-dir", str(path)]) == 1
     assert cli.main(["sessions", "end", "--all", "--data-dir", str(path)]) == 0
     assert not works(store, bob)
+    capsys.readouterr()
+    assert cli.main(["sessions", "end", "--all", "--data-dir", str(path)]) == 1
+    assert capsys.readouterr().out == "nobody is signed in\n"
     assert lines(store) == [("sessions.end", "ann"), ("sessions.end", "everybody")]
 
 

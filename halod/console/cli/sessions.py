@@ -45,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
                 audit.record(c, time=now, action="sessions.end", target=target, sessions=ended, **who)
     finally:
         store.close()
-    sys.stdout.write(f"{ended} ended\n" if ended else "nobody of this name is signed in\n")
+    nobody = "nobody of this name is signed in" if args.name else "nobody is signed in"
+    sys.stdout.write(f"{ended} ended\n" if ended else f"{nobody}\n")
     return 0 if ended else 1
 
 
