@@ -81,8 +81,8 @@ by `serve --migrate`.
 
 One line an event on stderr. A request is logged with its method, route (`/devices/{device}`, never the address as
 asked), status, time and the client's address, as it is: whoever runs a console has to find who attacks it. Reports,
-health checks and static files are logged at level debug, unless they are refused with 401 or 403. No query, token, cookie,
-login link or body is in any line.
+health checks and static files are logged at level debug, unless they are refused with 401 or 403. No query, token,
+cookie, login link or body is in any line.
 """
 
 
