@@ -3,9 +3,10 @@
 
 import os
 import re
+import secrets
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import make_url, select, text
 
 from halod.console import cli
 from halod.console.access import Role
@@ -14,6 +15,8 @@ from halod.console.clock import SystemClock
 from halod.console.security import login, tokens
 from halod.console.store.engine import Store
 from halod.console.store.schema import AUDIT, ENROLL_KEYS, TOKENS
+
+CANARY = "CANARY-password-of-a-database"
 
 
 @pytest.fixture
@@ -257,3 +260,97 @@ def test_a_data_directory_is_this_accounts_own(tmp_path, capsys):
     (tmp_path / "file").write_text("x")
     assert cli.main(["migrate", "--data-dir", str(tmp_path / "file")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+# --- what is missing ---------------------------------------------------------------------------------------
+
+
+def test_without_the_libraries_of_the_console_it_says_what_to_install(monkeypatch, capsys):
+    """The environment of an endpoint has the command, but not what it needs."""
+    monkeypatch.setattr(
+        cli.importlib,
+        "import_module",
+        lambda _: (_ for _ in ()).throw(ModuleNotFoundError(name="sqlalchemy.exc")),
+    )
+    assert cli.main(["token", "list"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "install halod[console]" in line
+
+
+def test_a_missing_module_of_our_own_is_a_fault(monkeypatch, capsys):
+    monkeypatch.setattr(
+        cli.importlib,
+        "import_module",
+        lambda _: (_ for _ in ()).throw(ModuleNotFoundError(name="halod.gone")),
+    )
+    assert cli.main(["token", "list"]) == 70
+    assert "a fault inside halo-server (ModuleNotFoundError)" in capsys.readouterr().err
+
+
+def test_a_secret_for_a_webhook_needs_no_database(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(common, "_own_dir", lambda: str(tmp_path / "nowhere"))
+    assert cli.main(["webhooks", "secret"]) == 0
+    said = capsys.readouterr()
+    assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=\n", said.out)
+    assert said.err == ""
+
+
+def test_a_directory_that_is_not_there_is_named_with_what_to_do(capsys, tmp_path):
+    assert cli.main(["token", "list", "--data-dir", str(tmp_path / "nowhere")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("No such file or directory; name the database with --data-dir or --config")
+
+
+# --- what the database refuses -----------------------------------------------------------------------------
+
+
+def test_postgresql_says_why_it_cannot_be_opened(empty_postgres, capsys, tmp_path):
+    url = make_url(empty_postgres)
+    cases = {
+        url.set(database="no_such_database"): "the server has no such database or account",
+        url.set(username="no_such_account"): "the server",
+        make_url("postgresql://halo@127.0.0.1:1/halo"): "nobody answers at its address",
+        make_url(f"postgresql://halo@/halo?host={tmp_path}"): "there is no server at that socket",
+    }
+    for wrong, words in cases.items():
+        text = wrong.set(password=CANARY).render_as_string(hide_password=False)
+        monkey = tmp_path / "url"
+        monkey.write_text(text)
+        monkey.chmod(0o600)
+        assert cli.main(["token", "list", "--database-url-file", str(monkey)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"halo-server: error: the database cannot be opened: {words}")
+        assert CANARY not in line
+
+
+def test_a_file_that_is_no_database_is_called_that(capsys, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    (data / "console.db").write_text("not a database, but long enough to have a header\n" * 9)
+    assert cli.main(["token", "list", "--data-dir", str(data)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "halo-server: error: the database cannot be opened: the file is no SQLite database"
+
+
+def test_tables_of_another_account_are_no_fault_of_ours(postgres_url, capsys, tmp_path):
+    """What a restore by an administrator leaves, when it did not take the console's account."""
+    account = f"halo_{secrets.token_hex(4)}"
+    store = Store.open(postgres_url)
+    file = tmp_path / "url"
+    file.touch(mode=0o600)
+    try:
+        with store.write() as c:
+            c.execute(text(f"CREATE ROLE {account} LOGIN PASSWORD '{CANARY}'"))
+        file.write_text(
+            make_url(postgres_url)
+            .set(username=account, password=CANARY)
+            .render_as_string(hide_password=False)
+        )
+        for words in (["token", "list"], ["migrate"]):
+            assert cli.main([*words, "--database-url-file", str(file)]) == 2
+            (line,) = capsys.readouterr().err.splitlines()
+            assert "its account lacks a right there; every table has to be its own" in line
+    finally:
+        with store.write() as c:
+            c.execute(text(f"DROP ROLE IF EXISTS {account}"))
+        store.close()

@@ -5,11 +5,13 @@ import json
 
 import jsonschema
 import pytest
+from sqlalchemy import select
 
 from halod import definition, status
 from halod.console import demo
 from halod.console.demo import people, servers, story
 from halod.console.policy import bundle
+from halod.console.store import schema
 from halod.console.store.engine import Store
 from halod.console.store.migrate import upgrade
 from halod.console.store.read import coverage, devices, findings, overview, registry, transitions
@@ -95,3 +97,7 @@ def test_some_devices_have_not_taken_the_newest_policy(fleet):
 def test_a_claim_differs_from_what_was_assigned(fleet):
     found = devices.devices(fleet, devices.DeviceFilter(), now=NOW, silent_after=SILENT, limit=200).rows
     assert [row.hostname for row in found if row.assigned_ring and row.assigned_ring != row.ring]
+
+
+def test_every_key_counts_the_machines_that_enrolled_with_it(fleet):
+    assert sum(fleet.execute(select(schema.ENROLL_KEYS.c.uses)).scalars()) == demo.DEVICES

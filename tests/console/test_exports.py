@@ -77,6 +77,20 @@ def test_hostile_text_comes_out_inert(program, name):
     assert max(map(len, found)) <= 1024 + 1
 
 
+def test_lists_are_joined_for_a_spreadsheet_and_cleaned_for_a_program(program):
+    rows = list(csv.DictReader(io.StringIO(program.get("/export/devices.csv").text, newline="")))
+    documents = [json.loads(line) for line in program.get("/export/devices.jsonl").text.splitlines()]
+    assert {row["notCovered"] for row in rows} == {"project-files"}
+    assert any("; " in row["units"] for row in rows)
+    for row, document in zip(rows, documents, strict=True):
+        assert row["units"].removeprefix("'") == "; ".join(document["units"])
+
+
+def test_a_list_is_cleaned_on_its_way_out():
+    """Whatever came into the database in another way than by a report."""
+    assert exports._clean(("a\u202eb", ["\x07c"])) == ["ab", ["c"]]
+
+
 @given(st.text(st.characters(), max_size=50), st.text(st.characters(), max_size=50))
 def test_any_text_is_one_inert_field(one, two):
     line = csvtext.line((one, 7, True, two))

@@ -68,7 +68,7 @@ def _csv(row: type[Row]) -> Write:
 
 def _cell(value: Any) -> Any:  # noqa: ANN401 -- whatever a row has
     """Write a list as one field, for people: JSON Lines has it exactly."""
-    return "; ".join(map(str, value)) if isinstance(value, list) else value
+    return "; ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 def _json_lines(document: Callable[[Any], Any]) -> Write:
@@ -88,7 +88,7 @@ def _clean_document(row: Row) -> dict[str, Any]:
 def _clean(value: Any) -> Any:  # noqa: ANN401 -- whatever a row has
     if isinstance(value, str):
         return clean(value, len(value))
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_clean(one) for one in value]
     return value
 

@@ -75,11 +75,22 @@ def main(argv: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
         code = 141
     except Exception as error:  # noqa: BLE001 - the last resort: its type may be shown, its text may not
-        _say(
-            f"a fault inside halo-server ({type(error).__name__}); please report it with the command you ran"
-        )
-        code = 70
+        code = _last_resort(error)
     return code
+
+
+def _last_resort(error: Exception) -> int:
+    """Say what an unforeseen exception means, and give the exit code."""
+    if isinstance(error, ModuleNotFoundError) and (error.name or "halod").partition(".")[0] != "halod":
+        _say("the console's libraries are not installed here; install halod[console], and [postgres]")
+        return 2
+    from halod.console.store.engine import refusal
+
+    if why := refusal(error):
+        _say(f"the database does not answer: {why}")
+        return 2
+    _say(f"a fault inside halo-server ({type(error).__name__}); please report it with the command you ran")
+    return 70
 
 
 def _dispatch(words: list[str]) -> int:
@@ -115,7 +126,8 @@ def _dispatch(words: list[str]) -> int:
     if not args.command:
         parser.print_help()
         return 0 if not words else 2
-    args.settings = common.settings_of(args, make=name in ("serve", "migrate"))
+    if getattr(args, "action", "") != "secret":  # webhooks secret asks neither settings nor a database
+        args.settings = common.settings_of(args, make=name in ("serve", "migrate"))
     code: int = module.run(args)
     return code
 

@@ -55,7 +55,11 @@ def open_store(settings: Settings) -> Store:
     if path != settings.database_url and not os.path.exists(path):
         raise UsageError(f"there is no database at {path}", advice="name it with --data-dir or --config")
     store = Store.open(settings.database_url)
-    require_current(store)
+    try:
+        require_current(store)
+    except BaseException:
+        store.close()
+        raise
     return store
 
 
@@ -98,7 +102,10 @@ def sqlite_in(directory: str, *, make: bool) -> str:
             os.makedirs(path, mode=0o700, exist_ok=True)
         found = os.stat(path)
     except OSError as error:
-        raise EnvironmentFault(f"cannot use the directory {path}: {os.strerror(error.errno or 0)}") from None
+        raise EnvironmentFault(
+            f"cannot use the directory {path}: {os.strerror(error.errno or 0)}",
+            advice="name the database with --data-dir or --config",
+        ) from None
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise EnvironmentFault(f"{path} is no directory of this account")
     if found.st_mode & 0o022:

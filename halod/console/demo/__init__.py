@@ -8,6 +8,7 @@ with a key that anyone can compute, so `fill` goes only with settings that pin `
 import base64
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
@@ -138,8 +139,15 @@ def _enrol(store: Store, machines: list[people.Machine], start: int, now: int) -
             tokens.new_enroll_key(
                 c, name=f"laptops {ring}", ring=ring, now=start, days=120, by="platform team"
             )
+        used = Counter(map(_key_of, machines))
+        for key, uses in used.items():
+            c.execute(
+                update(schema.ENROLL_KEYS)
+                .where(schema.ENROLL_KEYS.c.name == f"laptops {key}")
+                .values(uses=uses)
+            )
         for machine in machines:
-            ring = "ring3-ga" if machine.number == _CLAIMS_ANOTHER else machine.ring
+            ring = _key_of(machine)
             assigned = {
                 "assigned_ring": ring,
                 "assigned_units": "[]",
@@ -154,6 +162,11 @@ def _enrol(store: Store, machines: list[people.Machine], start: int, now: int) -
             )
         for name, role, days in (("siem export", Role.VIEWER, 180), ("dashboards", Role.VIEWER, 38)):
             tokens.issue_api(c, name=name, role=role, now=now - 29 * _DAY, days=days, by="platform team")
+
+
+def _key_of(machine: people.Machine) -> str:
+    """Give the ring whose key a machine enrolled with."""
+    return "ring3-ga" if machine.number == _CLAIMS_ANOTHER else machine.ring
 
 
 def _conflict(store: Store, machine: people.Machine, now: int) -> None:

@@ -42,7 +42,7 @@ STATE_MEANING: Final = {
     "limited": "It named more than 1,000 different servers in 30 days, so further reports with new ones are refused.",
 }
 
-ORDERS: Final = {"devices": "Most devices", "last-seen": "Last seen"}
+ORDERS: Final = {"devices": "Most devices", "last-seen": "Last change"}
 
 HARNESSES: Final = {
     "amazon-q-cli": "Amazon Q Developer CLI",

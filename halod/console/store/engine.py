@@ -35,6 +35,31 @@ STATEMENT_SECONDS: Final = 30
 _BEGIN: Final = "halod_begin"
 _POSTGRES: Final = {"postgres", "postgresql", "postgresql+psycopg"}
 _SQLITE: Final = {"sqlite", "sqlite+pysqlite"}
+_CODES: Final = {
+    "42501": "its account lacks a right there; every table has to be its own",
+    "53300": "the server has no connection left",
+    "57P03": "the server is starting or ending",
+    "SQLITE_NOTADB": "the file is no SQLite database",
+    "SQLITE_CORRUPT": "the file is damaged; restore a backup",
+    "SQLITE_BUSY": "another program holds it",
+    "SQLITE_FULL": "the disk is full",
+    "SQLITE_READONLY": "the file or its directory cannot be written",
+    "SQLITE_CANTOPEN": "the file or its directory cannot be opened",
+    "ConnectionTimeout": "nobody answers at its address",
+}
+"""What codes of SQLite, of PostgreSQL (appendix A of its manual) and types of psycopg mean."""
+_SIGNS: Final = (
+    ("authentication failed", "the server refuses the account or its password"),
+    ("no password supplied", "the server wants a password, and the address has none"),
+    ("does not exist", "the server has no such database or account"),
+    ("resolve host", "there is no host of that name"),
+    ("connection refused", "nobody answers at its address"),
+    ("timeout expired", "nobody answers at its address"),
+    ("on socket", "there is no server at that socket"),
+    ("certificate", "the server's certificate does not count"),
+    ("ssl", "server and sslmode do not agree on TLS"),
+)
+"""The same of an attempt to connect, for which psycopg has no code; in another language it stays a type's name."""
 
 
 class Store:
@@ -67,7 +92,7 @@ class Store:
                 connection.execute(text("SELECT 1"))
         except (DBAPIError, PoolTimeout) as error:
             store.close()
-            raise UsageError(f"the database cannot be opened ({_why(error)})") from None
+            raise UsageError(f"the database cannot be opened: {_why(error)}") from None
         return store
 
     @property
@@ -139,8 +164,23 @@ def _parse(url: str) -> URL:
     return parsed
 
 
-def _why(error: Exception) -> str:
-    """Say in a word of the driver what is wrong, without its text, which may hold the address and its password."""
+def refusal(error: BaseException) -> str:
+    """Say why the database did not do what was asked; "" when that is not the database's doing."""
+    if unavailable(error) or (isinstance(error, DBAPIError) and _code(error) in _CODES):
+        return _why(error)
+    return ""
+
+
+def _why(error: BaseException) -> str:
+    """Say what is wrong in words of our own: the driver's text may hold the address and its password."""
+    code = _code(error)
+    if code in _CODES:
+        return _CODES[code]
+    said = str(getattr(error, "orig", None) or error).lower()
+    return next((words for sign, words in _SIGNS if sign in said), code)
+
+
+def _code(error: BaseException) -> str:
     cause = getattr(error, "orig", None) or error
     code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None)
     return str(code or type(cause).__name__)
