@@ -87,7 +87,7 @@ def _last_resort(error: Exception) -> int:
     from halod.console.store.engine import refusal
 
     if why := refusal(error):
-        _say(f"the database does not answer: {why}")
+        _say(f"the database cannot be used: {why}")
         return 2
     _say(f"a fault inside halo-server ({type(error).__name__}); please report it with the command you ran")
     return 70
