@@ -73,14 +73,16 @@ by `serve --migrate`.
 * **Sessions** are cookies (`__Host-halo` by https, `halo` on loopback; HttpOnly, SameSite=Lax because the provider's
   way back and links in chats are cross-site; everything that changes something needs a form token and comes from our
   own pages). They end by `session_idle`, `session_absolute`, signing out, here or everywhere, and when issuer, client
-  or groups in the settings change. A role changes with the next sign-in.
+  or groups in the settings change. A role changes with the next sign-in, so when somebody leaves, or has lost a laptop:
+  `halo-server sessions end --name NAME` (`--all` for everybody; `sessions list` shows who is signed in).
 * **Programs** use tokens: `halo-server token create`.
 
 ## What is logged
 
 One line an event on stderr. A request is logged with its method, route (`/devices/{device}`, never the address as
 asked), status, time and the client's address, as it is: whoever runs a console has to find who attacks it. Reports,
-health checks and static files are logged at level debug. No query, token, cookie, login link or body is in any line.
+health checks and static files are logged at level debug, unless they are refused with 401 or 403. No query, token,
+cookie, login link or body is in any line.
 """
 
 

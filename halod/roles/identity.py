@@ -105,6 +105,8 @@ def refuse_return(system: ModuleType = os) -> None:
     for attempt in (system.setuid, system.seteuid):
         try:
             attempt(0)
-        except PermissionError:
-            continue
+        except OSError as refused:
+            if refused.errno in {errno.EPERM, errno.EINVAL}:  # EINVAL: a user namespace that has no root
+                continue
+            raise
         raise StillPrivileged("root regained")

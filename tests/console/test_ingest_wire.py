@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reader of what devices send: whatever the bytes are, it gives a clean report or one of two refusals."""
 
+import itertools
 import json
 import string
 
@@ -9,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halod.console.ingest import wire
+from halod.console.ingest.apply import take
 from halod.status import clean, encode, is_host, is_name
-from tests.console.support_ingest import DEVICE, document, happened
+from tests.console.support_ingest import DEVICE, NOW, document, happened, rows
 from tests.support.state import finding, status
 
 CANARY = "CANARYwire"
@@ -182,3 +184,35 @@ def test_a_full_report_is_read_quickly_enough():
     body = encode(status(*rows))
     assert len(body) < wire.MOST_BYTES
     assert len(wire.report(wire.read(body), DEVICE).findings) == 200
+
+
+def test_a_long_file_is_kept_apart_from_others_like_it():
+    """PostgreSQL has no index row above 2,704 bytes: a file is cut to 640, and ends in the hash of all of it."""
+    files = ["~/" + "\U0001f600" * 1000 + end for end in "ab"]
+    made = wire.report(
+        wire.read(json.dumps(changed({}, *({"file": file} for file in files))).encode()), DEVICE
+    )
+    one, other = (row.file for row in made.findings)
+    assert one != other
+    assert max(len(one.encode()), len(other.encode())) <= wire.FILE_BYTES
+    assert one.startswith("~/\U0001f600")
+
+
+def changed(fields, *rows):
+    """A status with findings of these fields."""
+    made = document(*(finding() for _ in rows), **fields)
+    made["mcpDrift"] = [{**one, **row} for one, row in zip(made["mcpDrift"], rows, strict=True)]
+    return made
+
+
+def test_the_longest_identity_of_a_finding_is_taken_by_both_engines(store):
+    """Every part at its limit, in characters of four bytes that do not compress."""
+    letters = itertools.count(0x20000)
+
+    def text(size):
+        return "".join(chr(next(letters)) for _ in range(size))
+
+    row = {name: text(128) for name in ("user", "harness", "server")}
+    row |= {"file": "~/" + text(1000), "scope": text(64), "kind": text(64)}
+    take(store, [{**changed({}, row), "device": "d" * 128, "ring": text(128), "units": [text(128)]}], now=NOW)
+    assert [one["device"] for one in rows(store)] == ["d" * 128]

@@ -156,6 +156,28 @@ def test_a_way_back_to_root_is_an_error(way):
         identity.refuse_return(Recorder(euid=UID, root_returns=(way,)))
 
 
+def test_a_namespace_without_a_root_has_no_way_back():
+    """In a user namespace where uid 0 stands for nobody, setuid(0) is EINVAL."""
+
+    class Rootless(Recorder):
+        def setuid(self, uid):
+            self.calls.append(("setuid", uid))
+            raise OSError(errno.EINVAL, "setuid")
+
+    system = Rootless(euid=UID)
+    identity.refuse_return(system)
+    assert system.calls == [("setuid", 0), ("seteuid", 0)]
+
+
+def test_another_error_on_the_way_back_is_one():
+    class Odd(Recorder):
+        def setuid(self, uid):
+            raise OSError(errno.EAGAIN, "setuid")
+
+    with pytest.raises(OSError, match="setuid"):
+        identity.refuse_return(Odd(euid=UID))
+
+
 def test_uid_0_has_no_way_back_to_try():
     system = Recorder()
     identity.refuse_return(system)

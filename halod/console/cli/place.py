@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Under which address people open the console: `serve` notes it, so that other commands print links that work."""
 
+import contextlib
 from typing import Final
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from halod.console.security.site import site
 from halod.console.settings import Settings, split_listen
@@ -23,8 +25,10 @@ def address(settings: Settings) -> str:
 
 def note_address(connection: Connection, base: str) -> None:
     """Keep where the console that runs on this database is."""
-    connection.execute(delete(META).where(META.c.key == _KEY))
-    connection.execute(insert(META).values(key=_KEY, value=base))
+    if connection.execute(update(META).where(META.c.key == _KEY).values(value=base)).rowcount:
+        return
+    with contextlib.suppress(IntegrityError), connection.begin_nested():  # another replica was faster
+        connection.execute(insert(META).values(key=_KEY, value=base))
 
 
 def known_address(connection: Connection) -> str:

@@ -23,6 +23,8 @@ MOST_UNITS: Final = 8
 """Units of a device that are kept: findings are counted under each."""
 WORD: Final = 64
 NAME: Final = 128
+FILE_BYTES: Final = 640
+"""UTF-8 bytes of a file that are kept: with every other part of a finding's identity they fit into one index row."""
 DEVICE: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~:=@+-]{1,128}")
 """What a device's identity is made of: it stands in addresses."""
 _PLAIN_ID: Final = re.compile(r"[!-~]{1,128}")
@@ -222,7 +224,7 @@ def _finding(row: _Finding) -> Finding:
     return Finding(
         username=clean(row.user, NAME),
         harness=clean(row.harness, NAME),
-        file=clean(row.file),
+        file=_file(row.file),
         scope=clean(row.scope, WORD),
         server=server_name(row.server),
         kind=clean(row.kind, WORD) or "unapproved",
@@ -253,7 +255,7 @@ def _skipped(row: _Skipped) -> Skipped:
     return Skipped(
         username=clean(row.user, NAME),
         harness=clean(row.harness, NAME),
-        file=clean(row.file),
+        file=_file(row.file),
         reason=clean(row.reason, WORD),
         server=server_name(row.server),
         errno=clean(row.errno, WORD),
@@ -270,6 +272,16 @@ def _transition(one: _Transition) -> Transition:
         was=one.was if is_sha256(one.was) else "",
         finding=_finding(one.finding),
     )
+
+
+def _file(text: str) -> str:
+    """Give a file as it is shown; one too long for an index row of PostgreSQL (2,704 bytes) ends in its hash."""
+    shown = clean(text)
+    data = shown.encode()
+    if len(data) <= FILE_BYTES:
+        return shown
+    digest = hashlib.sha256(data).hexdigest()[:16]
+    return data[: FILE_BYTES - 20].decode(errors="ignore") + "…" + digest
 
 
 def _transition_id(text: str) -> str:
