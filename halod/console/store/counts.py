@@ -6,15 +6,19 @@ Only under `Store.change`. Rows are written in sorted order, each once in a batc
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 from sqlalchemy import Connection, Table, case, select
 
 from halod.console.store import bulk, delta, known
 from halod.console.store.schema import DAYS, DEVICES, GROUP_COUNTS, TALLIES, THINGS
+from halod.status import Kind
 
 DAY: Final = 86_400
+KINDS: Final = frozenset(get_args(Kind))
+OTHER: Final = "other"
+"""All further kinds in one: each kind is a row that every change writes, and a line of the trend."""
 Thing = tuple[str, str, str]
 _Key = TypeVar("_Key")
 
@@ -126,23 +130,30 @@ def apply(
     return frozenset(definitions) - before
 
 
+def day_kind(kind: str) -> str:
+    """Give under what a kind stands in the trend: itself, or `OTHER` for what a later agent, or a liar, says."""
+    return kind if kind in KINDS else OTHER
+
+
 def add_day(c: Connection, said: Iterable[delta.Changes], difference: delta.Difference, now: int) -> None:
     """Add what happened to the day's row of each kind; `open` is how many there are now. After `apply`."""
     happened: dict[str, Counter[str]] = defaultdict(Counter)
     for one in said:
         for what, those in (("opened", one.inserted), ("changed", one.replaced), ("resolved", one.removed)):
             for row in those:
-                happened[row.finding.kind][what] += 1
-    kinds = {kind for dim, _, kind in difference.tallies if dim == "kind"}
+                happened[day_kind(row.finding.kind)][what] += 1
+    kinds = {day_kind(kind) for dim, _, kind in difference.tallies if dim == "kind"}
     if not happened and not kinds:
         return
     are = select(TALLIES.c.kind, TALLIES.c.findings).where(TALLIES.c.dim == "kind")
-    there = {row.kind: row.findings for row in c.execute(are)}
+    there: Counter[str] = Counter()
+    for kind, findings in c.execute(are):
+        there[day_kind(kind)] += findings
     rows = [
         {
             "day": now // DAY,
             "kind": kind,
-            "open": there.get(kind, 0),
+            "open": there[kind],
             **{
                 what: happened[kind][what] if kind in happened else 0
                 for what in ("opened", "changed", "resolved")

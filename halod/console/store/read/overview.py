@@ -5,10 +5,11 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
+from halod.console.store.counts import KINDS, day_kind
 from halod.console.store.paging import MOST
 from halod.console.store.read.findings import Tally, prevalence
 from halod.console.store.read.rows import Date, Row, columns
-from halod.console.store.schema import DAYS, DEVICES, ENROLLMENTS, HEARTBEATS, POLICIES
+from halod.console.store.schema import DAYS, DEVICES, ENROLLMENTS, HEARTBEATS, POLICIES, TALLIES
 
 
 class Overview(Row, frozen=True, kw_only=True):
@@ -60,14 +61,15 @@ def overview(c: Connection, *, now: int, silent_after: int) -> Overview:
     )
     waiting = select(func.count()).select_from(ENROLLMENTS).where(ENROLLMENTS.c.state == "waiting")
     digest = select(POLICIES.c.digest).order_by(POLICIES.c.id.desc()).limit(1)
-    kinds = prevalence(c, "kind", limit=_MOST_KINDS).rows
+    kinds = _kinds(c)
+    every_finding = select(func.sum(TALLIES.c.findings)).where(TALLIES.c.dim == "kind")
     return Overview(
         devices=every,
         reporting=every - (silent or 0),
         silent=silent or 0,
         partly=count(device.partly),
         limited=count(device.limited),
-        findings=sum(one.findings for one in kinds),
+        findings=int(c.scalar(every_finding) or 0),
         by_kind=kinds,
         by_harness=prevalence(c, "harness", limit=MOST).rows,
         waiting=c.scalar(waiting) or 0,
@@ -75,18 +77,26 @@ def overview(c: Connection, *, now: int, silent_after: int) -> Overview:
     )
 
 
+def _kinds(c: Connection) -> tuple[Tally, ...]:
+    """Give the kinds that there are, and of those that somebody made up the most frequent; most devices first."""
+    ours = select(TALLIES).where(TALLIES.c.dim == "kind", TALLIES.c.value.in_(sorted(KINDS)))
+    rows = [Tally(**columns(row, *Tally.__struct_fields__)) for row in c.execute(ours)]
+    rows += [row for row in prevalence(c, "kind", limit=_MOST_KINDS).rows if row.value not in KINDS]
+    return tuple(sorted(rows, key=lambda row: (-row.devices, row.value)))
+
+
 def trend(c: Connection, *, today: int, days: int = 30) -> tuple[Day, ...]:
     """Give the last `days` days up to `today`, oldest first, without gaps: a quiet day repeats what was open.
 
-    A row for each day and kind; kinds are those that have findings now or had any in that time, at most 20.
+    A row for each day and kind; kinds are those that have findings now or had any in that time. All that are not of
+    `counts.KINDS` are one, `other`.
     """
     first = today - days + 1
     rows = c.execute(select(DAYS).where(_DAY.day >= first, _DAY.day <= today)).all()
     found = {(row.day, row.kind): row for row in rows}
-    kinds = {one.kind or one.value for one in prevalence(c, "kind", limit=_MOST_KINDS).rows}
-    kinds |= {row.kind for row in rows}
+    kinds = {day_kind(one.value) for one in _kinds(c)} | {row.kind for row in rows}
     result = []
-    for kind in sorted(kinds)[:_MOST_KINDS]:
+    for kind in sorted(kinds):
         open_ = c.scalar(
             select(_DAY.open).where(_DAY.kind == kind, _DAY.day < first).order_by(_DAY.day.desc()).limit(1)
         )
