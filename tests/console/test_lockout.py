@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What others at an address try keeps nobody out who has a valid credential: many stand behind one address."""
 
+import io
+import json
+
 import pytest
 
-from halod.console import app
+from halod.console import app, logs
 from halod.console.access import Role
 from halod.console.security import tokens
 from halod.console.security.ratelimit import CountedRefusals
@@ -12,6 +15,7 @@ from tests.console import support_people as people
 from tests.console.support_ingest import (
     ENROLL,
     NOW,
+    REPORT,
     Clock,
     client_of,
     device_token,
@@ -76,6 +80,18 @@ def test_who_has_no_key_does_not_hold_anybody_up(client, store):
     asked = {"device": "d", "installId": "i", "hostname": "h", "os": "linux", "halod": "0.1.0"}
     with store.change():
         assert client.post(ENROLL, json=asked, headers=head).status_code == 401
+
+
+def test_who_is_refused_is_in_the_log(client):
+    """Reports that are taken are logged at level debug; those of nobody are for an administrator to see."""
+    stream = io.StringIO()
+    logs.configure("info", "json", stream=stream)
+    try:
+        assert post(client, "hld_" + "A" * 43, document()).status_code == 401
+    finally:
+        logs.configure()
+    (line,) = [one for one in map(json.loads, stream.getvalue().splitlines()) if one["event"] == "request"]
+    assert (line["route"], line["status"], line["address"]) == (REPORT, 401, "127.0.0.1")
 
 
 def test_what_is_remembered_is_bounded():
