@@ -138,7 +138,9 @@ def _groups(store: Store, retention: Retention, now: int) -> int:
     """Forget what no device has had for long. Found without the lock, since that looks at every thing."""
     if not retention.transitions:
         return 0
-    unused = ~exists().where(GROUP_COUNTS.c.thing == THINGS.c.id)
+    # A thing that any device has is counted over the whole fleet, too.
+    everywhere = (GROUP_COUNTS.c.dim == "") & (GROUP_COUNTS.c.value == "")
+    unused = ~exists().where(everywhere, GROUP_COUNTS.c.thing == THINGS.c.id)
     old = THINGS.c.first_seen < now - retention.transitions * DAY
     with store.read() as c:
         found = c.execute(select(THINGS.c.id).where(old, unused).limit(BATCH)).scalars().all()

@@ -184,9 +184,7 @@ def _findings() -> None:
     )
     _index("group_counts", "dim value devices thing")
     _index("group_counts", "dim value kind devices thing")
-    _index("group_counts", "dim value kind last_seen thing")
     _index("group_counts", "dim value last_seen thing")
-    _index("group_counts", "thing")
     op.create_table(
         "tallies",
         *_keys("dim value kind"),

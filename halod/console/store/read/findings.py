@@ -136,10 +136,14 @@ def groups(
     checked(where.kind, where.harness, where.ring, where.unit, where.server, where.what)
     dim, value = dim_key(harness=where.harness, ring=where.ring, unit=where.unit)
     equal: list[Equal] = [(_G.dim, dim), (_G.value, value)]
-    if where.kind:
-        equal.append((_G.kind, where.kind))
     checks: list[Check] = []
     candidates = []
+    if where.kind and where.order == "devices":
+        equal.append((_G.kind, where.kind))
+    elif where.kind:
+        checks.append(equals(_G.kind, where.kind))
+        ids = select(_T.id).where(_T.kind == where.kind)
+        candidates.append(Candidates(column=_G.thing, ids=ids))
     if where.what:
         checks.append(lambda columns: columns.what == where.what)
         candidates.append(Candidates(column=_G.thing, ids=select(_T.id).where(_T.what == where.what)))
