@@ -132,8 +132,18 @@ def prune(console: Console, now: int) -> bool:
     return retention.more(done)
 
 
+def statistics(console: Console, _now: int) -> bool:
+    """Let SQLite look at what its tables hold, so that it chooses the right index; PostgreSQL does so by itself."""
+    if console.store.sqlite:
+        with console.store.write() as c:
+            c.exec_driver_sql("PRAGMA analysis_limit = 1000")  # rows of an index: milliseconds, however large
+            c.exec_driver_sql("ANALYZE")
+    return False
+
+
 JOBS: Final = (
     Job(name="silent", every=60, run=silent),
     Job(name="sign-ins", every=600, run=sign_ins),
     Job(name="prune", every=3_600, run=prune),
+    Job(name="statistics", every=86_400, run=statistics),
 )

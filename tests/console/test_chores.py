@@ -297,4 +297,19 @@ def test_the_job_and_the_command_do_the_same(console, store_url, capsys):
 
 
 def test_the_jobs_have_names_and_intervals():
-    assert {job.name: job.every for job in chores.JOBS} == {"silent": 60, "sign-ins": 600, "prune": 3600}
+    assert {job.name: job.every for job in chores.JOBS} == {
+        "silent": 60,
+        "sign-ins": 600,
+        "prune": 3600,
+        "statistics": 86400,
+    }
+
+
+def test_sqlite_knows_what_its_tables_hold(console):
+    """PostgreSQL looks by itself (autovacuum); SQLite has to be told."""
+    fleet(console, "a", "b")
+    assert not chores.statistics(console, NOW)
+    if console.store.sqlite:
+        with console.store.read() as c:
+            known = set(c.exec_driver_sql("SELECT tbl FROM sqlite_stat1").scalars())
+        assert {"devices", "findings", "group_counts"} <= known
