@@ -11,6 +11,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import MetaData, insert, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
+from halod.console import migrations
 from halod.console.store import migrate
 from halod.console.store.engine import Store
 from halod.console.store.schema import META, METADATA
@@ -229,7 +230,7 @@ def test_the_head_is_the_newest_file():
     from alembic.script import ScriptDirectory
 
     config = Config()
-    config.set_main_option("script_location", "halod/console/migrations")
+    config.set_main_option("script_location", os.path.dirname(migrations.__file__))
     config.set_main_option("path_separator", "os")
     scripts = ScriptDirectory.from_config(config)
     assert scripts.get_heads() == [migrate.HEAD]
