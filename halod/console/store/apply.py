@@ -9,6 +9,7 @@ transition whose id the device has sent before is dropped.
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -277,6 +278,7 @@ def _too_many_names(
     return refused
 
 
+@lru_cache(maxsize=8192)
 def _name(server: str) -> str:
     return hashlib.sha256(server.encode()).hexdigest()[:32]
 

@@ -54,7 +54,7 @@ def insert(
     if c.dialect.name == "sqlite":
         c.execute(_sqlite_insert(table, names, key, assign), rows)
     else:
-        c.execute(_postgresql_insert(table, names, key, assign), _document(names, rows))
+        c.execute(_postgresql_insert(table, names, key, assign), _document(rows))
 
 
 def update_by(c: Connection, table: Table, name: str, rows: Sequence[Row]) -> None:
@@ -67,7 +67,7 @@ def update_by(c: Connection, table: Table, name: str, rows: Sequence[Row]) -> No
             _sqlite_update(table, names, name), [{f"b_{key}": row[key] for key in names} for row in rows]
         )
     else:
-        c.execute(_postgresql_update(table, names, name), _document(names, rows))
+        c.execute(_postgresql_update(table, names, name), _document(rows))
 
 
 def remove(c: Connection, table: Table, rows: Sequence[Row], where: Assign | None = None) -> None:
@@ -84,7 +84,7 @@ def remove(c: Connection, table: Table, rows: Sequence[Row], where: Assign | Non
     else:
         source = _source(table, names)
         match = [table.c[name] == source.c[name] for name in names]
-        c.execute(delete(table).where(*match, *further), _document(names, rows))
+        c.execute(delete(table).where(*match, *further), _document(rows))
 
 
 def among(c: Connection, which: ColumnElement[Any], values: Iterable[Any]) -> ColumnElement[bool]:
@@ -107,11 +107,12 @@ def matching(
         source = _source(table, names)
         match = [table.c[name] == source.c[name] for name in names]
         rows = [dict(zip(names, key, strict=True)) for key in keys]
-        yield from c.execute(select(table).where(*match), _document(names, rows))
+        yield from c.execute(select(table).where(*match), _document(rows))
 
 
-def _document(names: tuple[str, ...], rows: Sequence[Row]) -> dict[str, str]:
-    return {"rows": _encode([{name: row[name] for name in names} for row in rows]).decode()}
+def _document(rows: Sequence[Row]) -> dict[str, str]:
+    """Give the rows as one parameter. Each is a dictionary; the statement names the columns that it takes."""
+    return {"rows": _encode(rows).decode()}
 
 
 _encode: Final = msgspec.json.Encoder().encode
