@@ -128,6 +128,7 @@ class _Hooks:
     def __init__(self, server):
         self.url = f"http://127.0.0.1:{server.server_address[1]}/hook"
         self.ids = collections.Counter()
+        self.sent = {}
 
 
 @contextlib.contextmanager
@@ -136,8 +137,9 @@ def hooks():
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             found.ids[self.headers["webhook-id"]] += 1
+            found.sent[self.headers["webhook-id"]] = body
             self.send_response(204)
             self.end_headers()
 
@@ -314,10 +316,9 @@ def test_a_webhook_is_sent_by_one_of_them(pair):
     until(lambda: not open_ones())
     new = {name: times for name, times in pair.receiver.ids.items() if name not in before}
     assert set(new.values()) == {1}, "nothing is sent twice"
-    with pair.store.read() as c:
-        payloads = c.execute(select(DELIVERIES.c.payload)).scalars().all()
-    told = [json.loads(one)["id"] for one in payloads if "never-before-" in one]
-    assert len(told) == MACHINES
-    assert set(told) <= new.keys(), (
-        "what happens by itself meanwhile, such as a device gone silent, is told besides"
-    )
+    # What other tests brought in this minute may have used up its single letters: the rest is folded, and counted.
+    told = [pair.receiver.sent[name] for name in new]
+    counts = [
+        one["data"]["count"] for one in told if "finding.new" in (one["type"], one["data"].get("event"))
+    ]
+    assert sum(counts) == MACHINES
