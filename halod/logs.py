@@ -27,77 +27,21 @@ from typing import Any, Final, Literal, TextIO
 import msgspec
 import structlog
 
-from halod.errors import HalodError
+from halod import logline
+from halod.logline import Log
 from halod.status import Status, clean, server_name
 
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "json", "console"]
-Event = MutableMapping[str, Any]
+Event = logline.Event
 
 TEXT_LIMIT: Final = 300
 """Characters of a text: a line of the journal should fit a screen."""
 MOST_FIELDS: Final = 40
 
-_LEVELS: Final[dict[str, int]] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _QUIET: Final = ("watchdog", "httpx", "httpcore", "hpack", "h2", "asyncio", "urllib3")
 _DIGEST: Final = "sha256:"
 _encode = msgspec.json.Encoder().encode
-
-
-class Log(structlog.BoundLoggerBase):
-    """A logger: an event in words of ours, and keyword values. No `%` arguments, so nothing is formatted in."""
-
-    def debug(self, event: str, **values: object) -> None:
-        """Log what only helps to find a fault in halod."""
-        self._say("debug", event, values)
-
-    def info(self, event: str, **values: object) -> None:
-        """Log what happens in the ordinary course."""
-        self._say("info", event, values)
-
-    def warning(self, event: str, **values: object) -> None:
-        """Log what an administrator may have to look at."""
-        self._say("warning", event, values)
-
-    def error(self, event: str, **values: object) -> None:
-        """Log what an administrator has to mend."""
-        self._say("error", event, values)
-
-    def exception(self, event: str, **values: object) -> None:
-        """Log as an error, with the type of the exception that is being handled."""
-        self._say("error", event, {"exc_info": True, **values})
-
-    def _say(self, level: str, event: str, values: dict[str, object]) -> None:
-        if _LEVELS[level] >= _state.level:
-            self._proxy_to_logger(level, event, **values)
-
-
-class _State:
-    """What `configure` decided last."""
-
-    level = _LEVELS["info"]
-
-
-_state = _State()
-
-
-class _Sink:
-    """Writes lines to a stream, and gives up silently when that fails."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._lock = threading.Lock()
-
-    def write(self, line: str) -> None:
-        """Write one line."""
-        try:
-            with self._lock:
-                self._stream.write(line + "\n")
-                self._stream.flush()
-        except (OSError, ValueError):
-            return
-
-    debug = info = warning = error = write
 
 
 def get(name: str, **values: str | float) -> Log:
@@ -125,16 +69,21 @@ def configure(
     """
     target = sys.stderr if stream is None else stream
     variables = os.environ if environment is None else environment
-    console = form == "console" or (form == "auto" and _on_terminal(target, variables))
-    _state.level = _LEVELS[level]
+    console = form == "console" or (form == "auto" and logline.on_terminal(target, variables))
+    logline.state.level = logline.LEVELS[level]
     structlog.configure(
-        processors=[_stamp(now), _exceptions, _plain, _console(target, variables) if console else _json],
+        processors=[
+            _stamp(now),
+            logline.exceptions,
+            _plain,
+            _console(target, variables) if console else _json,
+        ],
         wrapper_class=Log,
-        logger_factory=lambda *_: _Sink(target),
+        logger_factory=lambda *_: logline.Sink(target),
         context_class=dict,
         cache_logger_on_first_use=False,
     )
-    _silence()
+    logline.silence(dict.fromkeys(_QUIET, logging.WARNING))
 
 
 def install_hooks() -> None:
@@ -197,39 +146,6 @@ def _stamp(now: Callable[[], datetime]) -> Callable[[Any, str, Event], Event]:
     return stamp
 
 
-def _exceptions(_logger: Any, _level: str, event: Event) -> Event:  # noqa: ANN401 - structlog's signature
-    """Replace an exception by its type, our code, and the last line of ours that it passed."""
-    given = event.pop("exc_info", None)
-    if isinstance(given, BaseException):
-        given = (type(given), given, given.__traceback__)
-    elif given and not isinstance(given, tuple):
-        given = sys.exc_info()
-    event.pop("stack_info", None)
-    if not given or given[0] is None:
-        return event
-    kind, error, trace = given
-    event["error"] = kind.__name__
-    if isinstance(error, HalodError):
-        event["code"] = error.code
-    elif isinstance(error, OSError) and isinstance(error.errno, int):
-        event["errno"] = error.errno
-    place = _place(trace)
-    if place:
-        event["at"] = place
-    return event
-
-
-def _place(trace: TracebackType | None) -> str:
-    """Give `module:line` of the innermost frame of ours."""
-    place = ""
-    while trace is not None:
-        module = trace.tb_frame.f_globals.get("__name__", "")
-        if isinstance(module, str) and module.partition(".")[0] == "halod":
-            place = f"{module}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
-
-
 def _plain(_logger: Any, _level: str, event: Event) -> Event:  # noqa: ANN401 - structlog's signature
     """Let pass what invariant 1 names."""
     return {_key(key): plain(value) for key, value in list(event.items())[:MOST_FIELDS]}
@@ -282,45 +198,3 @@ def _console(stream: TextIO, variables: MutableMapping[str, str]) -> Callable[[A
         return str(renderer(logger, level, event))
 
     return render
-
-
-def _on_terminal(stream: TextIO, variables: MutableMapping[str, str]) -> bool:
-    """Tell whether a person reads the stream: a terminal, and not the journal (systemd.exec(5))."""
-    try:
-        if not stream.isatty():
-            return False
-        status = os.fstat(stream.fileno())
-    except (OSError, ValueError):
-        return False
-    return variables.get("JOURNAL_STREAM", "") != f"{status.st_dev}:{status.st_ino}"
-
-
-# --- other libraries ---------------------------------------------------------------------------------------
-
-
-class _Foreign(logging.Handler):
-    """Turns a record of another library into a line without its text."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Log name, level and place of a record."""
-        level = "error" if record.levelno >= logging.ERROR else "warning"
-        error = record.exc_info[0] if record.exc_info else None
-        log = get("library")
-        say = log.error if level == "error" else log.warning
-        values = {} if error is None else {"error": error.__name__}
-        say("a library logged", library=record.name, at=f"{record.module}:{record.lineno}", **values)
-
-
-def _silence() -> None:
-    """Route the standard library's logging here, from WARNING on."""
-    root = logging.getLogger()
-    for handler in [item for item in root.handlers if isinstance(item, _Foreign)]:
-        root.removeHandler(handler)
-    root.addHandler(_Foreign(logging.WARNING))
-    root.setLevel(logging.WARNING)
-    for name in _QUIET:
-        logger = logging.getLogger(name)
-        logger.setLevel(logging.WARNING)
-        logger.propagate = True
-    logging.raiseExceptions = False
-    logging.captureWarnings(capture=True)

@@ -210,6 +210,8 @@ def test_libraries_are_silent_below_warning_and_never_print_text(stream, name):
     assert (warned["library"], warned["level"]) == (f"{name}.part", "warning")
     assert (failed["level"], failed["error"]) == ("error", "ValueError")
     assert warned["at"].startswith("test_logs:")
+    assert warned.keys() == {"timestamp", "level", "part", "event", "library", "at"}
+    assert failed.keys() == warned.keys() | {"error"}
     assert "CANARY" not in stream.getvalue()
 
 
