@@ -248,7 +248,7 @@ def replay(found):
 
 WRITER = """
 import json, random, sys
-from halod.console.ingest import wire, writer
+from halod.console.ingest import group, wire
 from halod.console.security import tokens
 from halod.console.store.engine import Store
 from tests.console.support_ingest import document, happened
@@ -264,10 +264,10 @@ for at in range(rounds):
         rows = [finding(f"s{drawn.randrange(6)}", sha=drawn.choice("01")) for _ in range(drawn.randrange(4))]
         happenings = [happened(f"{seed}-{at}-{n}") for n in range(drawn.randrange(3))]
         body = json.dumps(document(*rows, device=name, ring=drawn.choice(["r1", "r2"]), transitions=happenings)).encode()
-        items.append(writer.Item(token=tokens.digest(given[name]), size=len(body), document=wire.read(body)))
+        items.append(group.Item(token=tokens.digest(given[name]), size=len(body), document=wire.read(body)))
         sent.setdefault(name, []).extend(one.id for one in happenings)
     with store.write() as c:
-        assert writer.take(store, c, items, 1_796_000_000 + at) == [204] * len(items)
+        assert group.take(store, c, items, 1_796_000_000 + at) == [204] * len(items)
 store.close()
 print(json.dumps(sent))
 """

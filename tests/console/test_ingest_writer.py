@@ -10,11 +10,13 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DataError, OperationalError
 
-from halod.console.ingest import wire, writer
-from halod.console.ingest.writer import Full, Item, Writer
+from halod.console.ingest import group, wire, writer
+from halod.console.ingest.group import Item
+from halod.console.ingest.writer import Full, Writer
 from halod.console.metrics import Metrics
 from halod.console.security import tokens
-from halod.console.store import apply
+from halod.console.store import apply, known
+from halod.console.store.engine import Store
 from halod.console.store.schema import DEVICES
 from halod.status import encode
 from tests.console.support_ingest import (
@@ -98,10 +100,64 @@ def test_one_device_twice_in_a_group(store):
         item(token, finding("c"), truncated=True),
     ]
     with store.write() as c:
-        assert writer.take(store, c, asked, NOW) == [204] * 3
+        assert group.take(store, c, asked, NOW) == [204] * 3
     assert servers(store) == ["b", "c"]
     assert transition_ids(store) == ["t1", "t2", "t3"]
     check_counts(store)
+
+
+def test_a_device_that_changes_before_the_lock(postgres_url, monkeypatch):
+    """Another replica takes a report between reading and lock: what was read is read again, counts and rows agree."""
+    store = Store.open(postgres_url)
+    token = device_token(store)
+    told = []
+    lock = Store.lock
+
+    def late(self, c):
+        if not told:
+            told.append(1)
+            with store.write() as other:
+                asked = [item(token, finding("b"), finding("d"), transitions=[happened("t1")])]
+                assert group.take(store, other, asked, NOW) == [204]
+        lock(self, c)
+
+    with store.write() as c:
+        assert group.take(store, c, [item(token, finding("a"), finding("b"))], NOW) == [204]
+    assert servers(store) == ["a", "b"]
+    monkeypatch.setattr(Store, "lock", late)
+    with store.write() as c:
+        assert group.take(store, c, [item(token, finding("b"), finding("c"))], NOW) == [204]
+    assert told == [1]
+    assert servers(store) == ["b", "c"]
+    check_counts(store)
+    store.close()
+
+
+def test_what_is_known_is_read_once(store):
+    """A device whose row has the same revision is not read again; one that has changed since is."""
+    token, other = device_token(store, "a"), device_token(store, "b")
+
+    def report(token, device, *findings):
+        with store.write() as c:
+            assert group.take(store, c, [item(token, *findings, device=device)], NOW) == [204]
+
+    report(token, "a", finding("x"))
+    report(other, "b", finding("y"))
+    with store.read() as c:
+        first = known.load(c, ["a", "b", "nobody"])
+    report(other, "b", finding("z"))
+    with store.read() as c:
+        again = known.load(c, ["a", "b", "nobody"], first.values())
+    assert again.keys() == {"a", "b"}
+    assert again["a"].state is first["a"].state
+    assert [row.finding.server for row in again["b"].state.findings] == ["z"]
+    with store.change() as c:
+        apply.forget(c, ["a"], NOW)
+    report(device_token(store, "a"), "a", finding("new"))
+    with store.read() as c:
+        assert [row.finding.server for row in known.load(c, ["a"], first.values())["a"].state.findings] == [
+            "new"
+        ]
 
 
 def test_a_group_with_everything(store):
@@ -116,7 +172,7 @@ def test_a_group_with_everything(store):
         item(second, finding("y"), device="b"),
     ]
     with store.write() as c:
-        assert writer.take(store, c, asked, NOW) == [204, 403, 401, 422, 204]
+        assert group.take(store, c, asked, NOW) == [204, 403, 401, 422, 204]
     assert (servers(store, "a"), servers(store, "b")) == (["x"], ["y"])
 
 
@@ -235,10 +291,10 @@ def poison(monkeypatch, name, error):
     """Make every group with a finding of this name fail."""
     real = apply.apply
 
-    def fails(c, reports, now, **options):
+    def fails(c, reports, devices, now, **options):
         if any(row.server == name for report in reports for row in report.findings):
             raise error()
-        return real(c, reports, now, **options)
+        return real(c, reports, devices, now, **options)
 
     monkeypatch.setattr(apply, "apply", fails)
 

@@ -7,8 +7,8 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from halod.console.store import counts, delta
-from halod.console.store.apply import apply, forget
+from halod.console.store import counts, delta, known
+from halod.console.store.apply import apply, forget, heard
 from halod.console.store.delta import NOTHING, Known, State, changes, difference, groups_of, step, tallies_of
 from halod.console.store.report import Approved, Finding, Report, Skipped, Transition
 
@@ -89,9 +89,9 @@ REPORTS = st.builds(
 def numbered(state, at=[0]):  # noqa: B006 - a counter
     """Give every row of a state a number, as the database does."""
     rows = []
-    for known in state.findings:
+    for one in state.findings:
         at[0] += 1
-        rows.append(known if known.id else msgspec.structs.replace(known, id=at[0]))
+        rows.append(one if one.id else msgspec.structs.replace(one, id=at[0]))
     return msgspec.structs.replace(state, findings=tuple(rows))
 
 
@@ -166,6 +166,14 @@ def test_findings_of_one_name_are_told_apart_by_their_hash():
     (left,) = after.findings
     assert (left.id, left.nth, left.first_seen) == (state.findings[1].id, 1, 1)
     assert [gone.finding.sha256[0] for gone in changes(state, after).removed] == ["0"]
+
+
+def test_findings_of_one_name_and_hash_keep_their_rows():
+    """Said again, in whatever order, they renew nothing: a stale one beside the one that took its place."""
+    stale = msgspec.structs.replace(row(sha="0"), stale=True)
+    once = numbered(step(known_of(row(sha="1"), stale), report(stale, row(sha="0")), 2))
+    for again in (report(stale, row(sha="0")), report(row(sha="0"), stale)):
+        assert changes(once, step(once, again, 3)) == delta.Changes()
 
 
 def test_a_changed_definition_is_the_same_finding():
@@ -251,7 +259,9 @@ def test_histories_in_a_database(recycled, history):
             if isinstance(one, str):
                 forget(c, [one], 86_400 + at)
             else:
-                apply(c, one, 86_400 + at)
+                devices = [report.device for report in one]
+                heard(c, devices, 86_400 + at)
+                apply(c, one, known.load(c, devices), 86_400 + at)
     with store.read() as c:
         assert counts.kept(c) == counts.recount(c)
         check_rows(c)

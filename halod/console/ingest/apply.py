@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from halod.console.ingest import wire
-from halod.console.store import apply
+from halod.console.store import apply, known
 from halod.console.store.engine import Store
 from halod.console.store.news import News
 
@@ -36,4 +36,6 @@ def take(store: Store, documents: Iterable[bytes | dict[str, Any]], *, now: int)
 
 def _take(store: Store, batch: list[Any], now: int) -> News:
     with store.change() as c:
-        return apply.apply(c, batch, now).news
+        devices = [report.device for report in batch]
+        apply.heard(c, devices, now)
+        return apply.apply(c, batch, known.load(c, devices), now).news

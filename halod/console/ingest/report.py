@@ -12,7 +12,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from halod.console.call import Console
 from halod.console.ingest import wire
-from halod.console.ingest.writer import SPENT, Full, Item, Writer
+from halod.console.ingest.group import SPENT, Item
+from halod.console.ingest.writer import Full, Writer
 from halod.console.problem import Problem
 from halod.console.security import tokens
 from halod.console.security.ratelimit import Limiter

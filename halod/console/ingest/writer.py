@@ -13,23 +13,18 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-import msgspec
-from sqlalchemy import Connection, RowMapping, select
 from sqlalchemy.exc import DataError, DBAPIError
 
 from halod.console import logs
 from halod.console.clock import Clock
-from halod.console.ingest import wire
 from halod.console.ingest.budget import Budget
+from halod.console.ingest.group import Item, Tell, take
 from halod.console.metrics import Metrics
-from halod.console.security import tokens
-from halod.console.store import apply, bulk
+from halod.console.store import apply
 from halod.console.store.engine import Store, unavailable
-from halod.console.store.news import News
-from halod.console.store.schema import DEVICES
 
 GROUP: Final = 128
 """Reports of one transaction, and bytes: a fleet that comes for the first time must not make one last for long."""
@@ -37,22 +32,7 @@ GROUP_BYTES: Final = 1024 * 1024
 QUEUE: Final = 4096
 QUEUE_BYTES: Final = 64 * 1024 * 1024
 TRIES: Final = 3
-SPENT: Final = 4290
-"""In place of a status: 429, the device has changed more than it may (`budget`)."""
 _log = logs.get("ingest")
-
-Tell = Callable[[Connection, News, int], None]
-"""Told of a group's news inside its transaction: webhooks are queued there."""
-
-
-class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One report that waits. `refusal`: what its bearer is told if the token is valid (the body is no status)."""
-
-    token: str
-    """Hex sha256 of the token."""
-    size: int
-    document: wire.Document | None = None
-    refusal: int = 0
 
 
 class Full(Exception):
@@ -198,77 +178,3 @@ def _resolve(answers: Sequence[tuple["asyncio.Future[int]", int]]) -> None:
     for future, status in answers:
         if not future.done():
             future.set_result(status)
-
-
-def take(
-    store: Store,
-    c: Connection,
-    items: Sequence[Item],
-    now: int,
-    *,
-    names_limit: int = apply.NAMES_LIMIT,
-    tell: Tell | None = None,
-    spent: Callable[[str], bool] = lambda _device: False,
-    costs: dict[str, apply.Cost] | None = None,
-) -> list[int]:
-    """Take a group in a transaction of `Store.write`, and give the status of every answer.
-
-    `spent` tells of a device whether what it changes is refused (`SPENT`); into `costs` goes what each has cost.
-    """
-    known = tokens.find_devices(c, (item.token for item in items), now)
-    statuses = [_verdict(item, known.get(item.token)) for item in items]
-    good = [at for at, status in enumerate(statuses) if status == 204]
-    devices = {at: _device(items[at], known[items[at].token]) for at in good}
-    content = _contents(c, devices.values())
-    changed = {devices[at] for at in good if _is_change(items[at].document, content.get(devices[at]))}
-    refused = {device for device in changed if spent(device)}
-    for at in [at for at in good if devices[at] in refused]:
-        statuses[at] = SPENT
-    changed -= refused
-    if changed:
-        store.lock(c)
-        which = [at for at in good if devices[at] in changed]
-        reports = [wire.report(_document(items[at]), devices[at]) for at in which]
-        outcome = apply.apply(c, reports, now, names_limit=names_limit)
-        if costs is not None:
-            costs.update(outcome.costs)
-        for place in outcome.refused:
-            statuses[which[place]] = 429
-        if tell is not None and outcome.news:
-            tell(c, outcome.news, now)
-    apply.heard(c, {devices[at] for at in good if statuses[at] == 204}, now)
-    tokens.use(c, ((row["id"], row["used"]) for row in known.values()), now)
-    return statuses
-
-
-def _verdict(item: Item, row: RowMapping | None) -> int:
-    if row is None:
-        return 401
-    if item.document is None:
-        return item.refusal
-    named = item.document.device
-    if not named and not row["device"]:
-        return 422
-    return 403 if named and named != row["device"] else 204
-
-
-def _document(item: Item) -> wire.Document:
-    if item.document is None:
-        raise ValueError("no document was read")
-    return item.document
-
-
-def _device(item: Item, row: RowMapping) -> str:
-    return _document(item).device or str(row["device"])
-
-
-def _contents(c: Connection, devices: Any) -> dict[str, str]:  # noqa: ANN401 - any iterable of names
-    """Give what each device said last; nothing for one whose reports are refused."""
-    asked = select(DEVICES.c.device, DEVICES.c.content).where(
-        bulk.among(c, DEVICES.c.device, sorted(set(devices))), DEVICES.c.limited.is_(False)
-    )
-    return {row.device: row.content for row in c.execute(asked)}
-
-
-def _is_change(document: wire.Document | None, content: str | None) -> bool:
-    return document is not None and (document.content != content or document.transitions > 0)

@@ -7,6 +7,7 @@ transition whose id the device has sent before is dropped.
 """
 
 import hashlib
+import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -43,24 +44,36 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Of each device of which something was taken."""
 
 
-def apply(c: Connection, reports: Sequence[Report], now: int, *, names_limit: int = NAMES_LIMIT) -> Outcome:
-    """Take reports in their order; several of one device are taken one after the other."""
-    devices = known.load(c, (report.device for report in reports))
+def apply(
+    c: Connection,
+    reports: Sequence[Report],
+    devices: Mapping[str, known.Device],
+    now: int,
+    *,
+    names_limit: int = NAMES_LIMIT,
+) -> Outcome:
+    """Take reports in their order; several of one device are taken one after the other.
+
+    `devices`: what is known of theirs, as `known.load` gives it under the lock. That they were `heard` is noted by the
+    caller.
+    """
     refused = _too_many_names(c, reports, devices, now, names_limit)
     taken = [report for at, report in enumerate(reports) if at not in refused]
     last = {report.device: report for report in taken}
     pairs = _pairs(taken, devices, now)
-    _save_devices(c, last, pairs, devices, now)
-    _mark_limited(c, [reports[at] for at in sorted(refused)], devices, last, now)
     said = {device: delta.changes(*pair) for device, pair in pairs.items()}
+    # What has to be read comes first; the rest is sent without waiting, what the database takes longest for last.
     things = counts.number_things(c, pairs.values(), said.values(), now)
-    known.save_findings(c, pairs, said, things)
-    known.save_lists(c, pairs)
-    difference = delta.difference(pairs.values())
-    new = counts.apply(c, difference, things, now)
+    new = counts.unseen(c, said.values())
+    with bulk.unanswered(c):
+        _save_devices(c, last, pairs, devices, now)
+        _mark_limited(c, [reports[at] for at in sorted(refused)], devices, last, now)
+        known.save_findings(c, pairs, said, things)
+        known.save_lists(c, pairs)
+        _save_transitions(c, taken, now)
+        difference = delta.difference(pairs.values())
+        counts.apply(c, difference, things, now)
     counts.add_day(c, said.values(), difference, now)
-    _save_transitions(c, taken, now)
-    heard(c, last, now)
     news = News(
         new_findings=tuple(_new_findings(said, last, things)),
         new_definitions=tuple(sorted(new)),
@@ -135,6 +148,7 @@ def _save_devices(
     c: Connection, last: Mapping[str, Report], pairs: Pairs, devices: Mapping[str, known.Device], now: int
 ) -> None:
     rows = []
+    revision = secrets.randbits(62)
     for device in sorted(last):
         report, (_, state), there = last[device], pairs[device], devices.get(device)
         rows.append(
@@ -143,6 +157,7 @@ def _save_devices(
                 **{name: getattr(report, name) for name in _CLAIMS},
                 "units": msgspec.json.encode(report.units).decode(),
                 "not_covered": msgspec.json.encode(report.not_covered).decode(),
+                "revision": revision,
                 "first_seen": now,
                 "changed_at": now
                 if there is None or there.row["content"] != report.content
@@ -162,13 +177,7 @@ _CLAIMS: Final = (
 )
 _REPLACED: Final = (
     *_CLAIMS,
-    "units",
-    "not_covered",
-    "changed_at",
-    "findings",
-    "skipped",
-    "partly",
-    "limited",
+    *("units", "not_covered", "revision", "changed_at", "findings", "skipped", "partly", "limited"),
 )
 
 

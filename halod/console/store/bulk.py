@@ -6,6 +6,7 @@ to write than arrays); SQLite, which has no round trips, row by row. The order o
 and numbers given in it.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -30,6 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeEngine
 
 Row = Mapping[str, Any]
@@ -37,6 +39,51 @@ Assign = Callable[[Table, Any], dict[str, Any]]
 """Gives what `ON CONFLICT` sets, from the table and the row that was to be inserted (`excluded`)."""
 CHUNK: Final = 500
 """Values in one list of a statement of SQLite."""
+
+
+@contextlib.contextmanager
+def unanswered(c: Connection) -> Iterator[None]:
+    """Send the statements of the block without waiting for the answer of each; at its end all were carried out.
+
+    For statements that give no rows. On PostgreSQL it is psycopg's pipeline: the database works while the next rows are
+    made. An error of one comes with one of the next, or at the end.
+
+    Raises:
+        DBAPIError: as statements do.
+    """
+    if not _has_pipeline(c):
+        yield
+        return
+    driver: Any = c.connection.driver_connection
+    try:
+        with driver.pipeline():
+            yield
+    except _errors(c) as error:  # outside a statement SQLAlchemy does not see it
+        gone = c.dialect.is_disconnect(error, driver, None)
+        if gone:
+            c.invalidate(error)
+        raise DBAPIError.instance(
+            None,
+            None,
+            error,
+            _errors(c),
+            hide_parameters=True,
+            connection_invalidated=gone,
+            dialect=c.dialect,
+        ) from None
+
+
+def _has_pipeline(c: Connection) -> bool:
+    """Tell whether the driver can; psycopg is installed with PostgreSQL's extra alone, so it is imported here."""
+    if c.dialect.driver != "psycopg":
+        return False
+    from psycopg import Pipeline
+
+    return Pipeline.is_supported()
+
+
+def _errors(c: Connection) -> Any:  # noqa: ANN401 - the class of the driver's errors
+    return c.dialect.loaded_dbapi.Error
 
 
 def insert(

@@ -86,22 +86,22 @@ def _none(_table: Table, _given: Any) -> dict[str, Any]:  # noqa: ANN401 - an As
     return {"findings": 0, "devices": 0}
 
 
-def apply(
-    c: Connection, difference: delta.Difference, things: Mapping[Thing, int], now: int
-) -> frozenset[str]:
-    """Add a difference to the counts, and give the definitions that no device has had before.
+def unseen(c: Connection, said: Iterable[delta.Changes]) -> frozenset[str]:
+    """Give the definitions that are said and that no device has had before. To be asked before `apply`."""
+    definitions = {
+        row.finding.sha256 for changes in said for row in (*changes.inserted, *changes.replaced)
+    } - {""}
+    had = select(TALLIES.c.value).where(
+        TALLIES.c.dim == "definition", bulk.among(c, TALLIES.c.value, sorted(definitions))
+    )
+    return frozenset(definitions.difference(c.execute(had).scalars())) if definitions else frozenset()
+
+
+def apply(c: Connection, difference: delta.Difference, things: Mapping[Thing, int], now: int) -> None:
+    """Add a difference to the counts.
 
     A row of zeros is deleted, but for definitions: that they were there once is how a new one is told.
     """
-    definitions = sorted({value for dim, value, _ in difference.tallies if dim == "definition"})
-    before = {
-        row.value
-        for row in c.execute(
-            select(TALLIES.c.value).where(
-                TALLIES.c.dim == "definition", bulk.among(c, TALLIES.c.value, definitions)
-            )
-        )
-    }
     tallies: list[dict[str, Any]] = [
         {"dim": dim, "value": value, "kind": kind, "findings": rows, "devices": devices, "first_seen": now}
         for (dim, value, kind), (rows, devices) in sorted(difference.tallies.items())
@@ -127,7 +127,6 @@ def apply(
     bulk.remove(
         c, GROUP_COUNTS, [{key: row[key] for key in ("dim", "value", "thing")} for row in less], _none
     )
-    return frozenset(definitions) - before
 
 
 def day_kind(kind: str) -> str:

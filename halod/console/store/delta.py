@@ -8,6 +8,7 @@ made anew from what is known of all devices (`counts`).
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from operator import attrgetter
 from typing import Final, TypeVar
 
 import msgspec
@@ -50,6 +51,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Known, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     approved: tuple[Approved, ...] = ()
+
+    def said(self) -> dict[tuple[object, ...], Finding]:
+        """Give what is known of each finding by what a report says of it (its fields in their order)."""
+        return {msgspec.structs.astuple(known.finding): known.finding for known in self.findings}
 
 
 NOTHING: Final = State()
@@ -100,7 +105,8 @@ def _merge(state: State, report: Report, now: int) -> tuple[Known, ...]:
 def _pair(
     olds: Sequence[Known], findings: Sequence[Finding], now: int, *, anew: bool
 ) -> tuple[list[Known], list[Known]]:
-    """Pair findings of one name with what is known of it: the same hash first, then one after the other.
+    """Pair findings of one name with what is known of it: what is said word for word first, then the same hash, then
+    one after the other.
 
     Gives what is known now, and what of the old was not said.
     """
@@ -108,15 +114,15 @@ def _pair(
     if len(left) == len(findings) == 1:
         return [_renewed(left[0], findings[0], now, anew=anew)], []
     merged: list[Known] = []
-    unpaired: list[Finding] = []
-    for finding in findings:
-        at = next((i for i, old in enumerate(left) if old.finding.sha256 == finding.sha256), None)
-        if at is None:
-            unpaired.append(finding)
-        else:
-            merged.append(_renewed(left.pop(at), finding, now, anew=anew))
-    while unpaired and left:
-        merged.append(_renewed(left.pop(0), unpaired.pop(0), now, anew=anew))
+    unpaired = list(findings)
+    for fits in (_same, _same_hash, _any):
+        saying, unpaired = unpaired, []
+        for finding in saying:
+            at = next((i for i, old in enumerate(left) if fits(old.finding, finding)), None)
+            if at is None:
+                unpaired.append(finding)
+            else:
+                merged.append(_renewed(left.pop(at), finding, now, anew=anew))
     taken = {one.nth for one in (*merged, *left)}
     free = (nth for nth in range(len(taken) + len(unpaired)) if nth not in taken)
     merged += [
@@ -126,9 +132,21 @@ def _pair(
     return merged, left
 
 
+def _same(old: Finding, new: Finding) -> bool:
+    return old == new
+
+
+def _same_hash(old: Finding, new: Finding) -> bool:
+    return old.sha256 == new.sha256
+
+
+def _any(_old: Finding, _new: Finding) -> bool:
+    return True
+
+
 def _renewed(old: Known, finding: Finding, now: int, *, anew: bool) -> Known:
     """Give what is known of a finding that was said again; `anew`: its row changes though the finding does not."""
-    if finding != old.finding:
+    if finding is not old.finding and finding != old.finding:
         return Known(id=old.id, nth=old.nth, first_seen=old.first_seen, last_seen=now, finding=finding)
     return msgspec.structs.replace(old) if anew else old
 
@@ -197,16 +215,21 @@ def tallies_of(state: State) -> dict[Tally, int]:
     return found
 
 
+_OF_ONE: Final = {
+    "kind": attrgetter("kind"),
+    "harness": attrgetter("harness"),
+    "server": attrgetter("server"),
+    "definition": attrgetter("sha256"),
+}
+"""The dimensions of a tally that are a finding's own, and what of it is the value; ring and units are the device's."""
+
+
 def _tally_keys(one: Finding, state: State) -> Iterator[Tally]:
     """Give the keys that a finding adds to."""
     kind = one.kind
-    yield "kind", kind, kind
-    if one.harness:
-        yield "harness", one.harness, kind
-    if one.server:
-        yield "server", one.server, kind
-    if one.sha256:
-        yield "definition", one.sha256, kind
+    for dim, of in _OF_ONE.items():
+        if value := of(one):
+            yield dim, value, kind
     if state.ring:
         yield "ring", state.ring, kind
     for unit in state.units:
@@ -219,11 +242,8 @@ def groups_of(state: State) -> dict[Group, int]:
     for known in state.findings:
         things[known.finding.harness, known.finding.thing] += 1
     found: dict[Group, int] = defaultdict(int)
-    places: dict[str, tuple[tuple[str, str], ...]] = {}
     for (harness, thing), count in things.items():
-        if harness not in places:
-            places[harness] = tuple(dims.keys(harness, state.ring, state.units))
-        for dim, value in places[harness]:
+        for dim, value in dims.keys(harness, state.ring, state.units):
             found[dim, value, thing] += count
     return found
 
@@ -253,12 +273,13 @@ def difference(pairs: Iterable[tuple[State, State]]) -> Difference:
         _add(groups, groups_of(left), groups_of(right))
         times = {known.id: known.last_seen for known in left.findings}
         for known in right.findings:
-            keys = [
-                (dim, value, known.finding.thing)
-                for dim, value in dims.keys(known.finding.harness, after.ring, after.units)
-            ]
-            seen.update({key: max(known.last_seen, seen.get(key, 0)) for key in keys})
-            if times.get(known.id) != known.last_seen:
+            thing, last = known.finding.thing, known.last_seen
+            places = dims.keys(known.finding.harness, after.ring, after.units)
+            keys = [(dim, value, thing) for dim, value in places]
+            for key in keys:
+                if seen.get(key, 0) < last:
+                    seen[key] = last
+            if times.get(known.id) != last:
                 moved.update(keys)
     return Difference(
         tallies={key: (rows, devices) for key, (rows, devices) in tallies.items() if rows or devices},
@@ -306,10 +327,15 @@ def _add_changed(
 def _staying(state: State, gone: set[int], keys: AbstractSet[Tally]) -> set[Tally]:
     """Give those of `keys` that a finding adds to which is not `gone`."""
     kinds = {kind for _, _, kind in keys}
+    stay = [
+        known.finding for known in state.findings if known.finding.kind in kinds and id(known) not in gone
+    ]
     found: set[Tally] = set()
-    for known in state.findings:
-        if known.finding.kind in kinds and id(known) not in gone:
-            found.update(_tally_keys(known.finding, state))
+    for dim in {dim for dim, _, _ in keys}:
+        if of := _OF_ONE.get(dim):
+            found.update((dim, of(one), one.kind) for one in stay)
+        else:  # ring and unit are the device's: each finding adds to them
+            found.update(key for one in stay for key in keys if key[0] == dim and key[2] == one.kind)
     return found & keys
 
 

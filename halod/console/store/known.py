@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and writes what is known of devices: the rows behind `delta.State`.
 
-Only under `Store.change`: between reading a state and writing the next one nobody else may write.
+Written only under `Store.change`: between reading a state and writing the next one nobody else may write, or what was
+read is compared by `revision` once the lock is held (`load`).
 """
 
 from collections import defaultdict
@@ -26,10 +27,20 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     state: delta.State
 
 
-def load(c: Connection, devices: Iterable[str]) -> dict[str, Device]:
-    """Give the devices of these names that there are."""
+def load(c: Connection, devices: Iterable[str], earlier: Iterable[Device] = ()) -> dict[str, Device]:
+    """Give the devices of these names that there are.
+
+    Of those that were read `earlier`, with or without the lock, only the row is read again while its `revision` is the
+    same. The row is read first, so a state is never older than the revision it is known by.
+    """
     names = sorted(set(devices))
     rows = c.execute(select(DEVICES).where(bulk.among(c, DEVICES.c.device, names))).mappings().all()
+    states = {(one.row["device"], one.row["revision"]): one.state for one in earlier}
+    states |= _states(c, [row for row in rows if (row["device"], row["revision"]) not in states])
+    return {row["device"]: Device(row=row, state=states[row["device"], row["revision"]]) for row in rows}
+
+
+def _states(c: Connection, rows: list[RowMapping]) -> dict[tuple[str, int], delta.State]:
     if not rows:
         return {}
     there = [row["device"] for row in rows]
@@ -37,16 +48,13 @@ def load(c: Connection, devices: Iterable[str]) -> dict[str, Device]:
     skipped = _by_device(c, SKIPPED, there, _skipped)
     approved = _by_device(c, APPROVED, there, _approved)
     return {
-        row["device"]: Device(
-            row=row,
-            state=delta.State(
-                ring=row["ring"],
-                units=units(row["units"]),
-                digest=row["digest"],
-                findings=tuple(findings[row["device"]]),
-                skipped=tuple(skipped[row["device"]]),
-                approved=tuple(sorted(approved[row["device"]], key=_approved_name)),
-            ),
+        (row["device"], row["revision"]): delta.State(
+            ring=row["ring"],
+            units=units(row["units"]),
+            digest=row["digest"],
+            findings=tuple(findings[row["device"]]),
+            skipped=tuple(skipped[row["device"]]),
+            approved=tuple(sorted(approved[row["device"]], key=_approved_name)),
         )
         for row in rows
     }
@@ -80,7 +88,7 @@ def _findings(c: Connection, devices: list[str]) -> Mapping[str, list[delta.Know
                 nth=nth,
                 first_seen=first_seen,
                 last_seen=last_seen,
-                finding=Finding(**dict(zip(_FINDING, rest, strict=True))),
+                finding=Finding(*rest),
             )
         )
     return found

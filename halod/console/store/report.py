@@ -7,7 +7,7 @@ Every string here has passed the rules of `halod.status` and the limits below; `
 import msgspec
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, frozen=True):  # by place, too: many are made from rows
     """One finding as it was reported. Fields as the columns of `findings`."""
 
     username: str

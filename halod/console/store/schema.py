@@ -78,6 +78,7 @@ DEVICES: Final = Table(
     _time("first_seen"),
     _time("changed_at"),
     _text("content"),  # sha256 of the last status without what changes every time
+    _count("revision"),  # drawn anew with every change of what is known of the device (`known.load`)
     *(_count(name) for name in ("findings", "drift_total", "skipped", "accounts", "files", "definitions")),
     _text("not_covered"),  # JSON list
     _text("error_code"),
@@ -92,7 +93,6 @@ DEVICES: Final = Table(
     Index(None, "digest", "hostname", "device"),
     Index(None, "partly", "hostname", "device"),
     Index(None, "limited", "hostname", "device"),
-    Index(None, "changed_at", "device"),
 )
 
 HEARTBEATS: Final = Table(

@@ -52,15 +52,13 @@ class Memory:
     def __init__(self, server, database):
         self._server, self._database = psutil.Process(server), database
 
-    def server(self):
-        return _pss([self._server])
-
-    def both(self):
-        """Give PSS of the server and of the database."""
+    def all(self):
+        """Give PSS of the server, what of it is anonymous (no file's, which the kernel can drop), PSS of the database."""
+        server = _pss([self._server]), _anonymous(self._server.pid)
         if self._database is None:
-            return self.server(), 0.0
+            return *server, 0.0
         main = psutil.Process(self._database)
-        return self.server(), _pss([main, *main.children()])
+        return *server, _pss([main, *main.children()])
 
 
 def _pss(processes):
@@ -69,6 +67,12 @@ def _pss(processes):
         with contextlib.suppress(psutil.Error, AttributeError):
             total += one.memory_full_info().pss
     return total / MIB
+
+
+def _anonymous(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith("Pss_Anon:")) / 1024
+    return 0.0
 
 
 def cpu_of(pids):
@@ -148,18 +152,18 @@ class Engine:
 
     def _serve(self, replica, link, token):
         memory = Memory(replica.process.pid, self.server.pid if self.server else None)
-        begun = memory.both()
+        begun = memory.all()
         self.pids = [replica.process.pid, *([self.server.pid] if self.server else [])]
         browser = Browser(replica.port, link, token)
         if self.args.rounds:
             self._pages(browser)
-        after_pages = memory.both()
+        after_pages = memory.all()
         self.loads = {}
         for number, mode in enumerate(("unchanged", "changed")):
             first = number * 1_000_000 + int(time.time()) % 100_000
             self.loads[mode] = load(replica.port, mode, self.args, first, self.pids)
             progress(f"{mode}: {self.loads[mode]}")
-        self.memory = {"started": begun, "after the pages": after_pages, "after the reports": memory.both()}
+        self.memory = {"started": begun, "after the pages": after_pages, "after the reports": memory.all()}
 
     def _pages(self, browser):
         say(f"\n### Pages and lists, {self.args.rounds} requests each\n")
@@ -214,9 +218,9 @@ class Engine:
             )
         others = {mode: one["others"] for mode, one in self.loads.items() if one["others"]}
         say(f"\nOther answers: {json.dumps(others) if others else 'none'}")
-        say("\n| memory, PSS in MiB | halo-server | database |\n|---|--:|--:|")
-        for when, (server, database) in self.memory.items():
-            say(f"| {when} | {server:.0f} | {f'{database:.0f}' if self.server else 'in it'} |")
+        say("\n| memory, PSS in MiB | halo-server | of it anonymous | database |\n|---|--:|--:|--:|")
+        for when, (server, anonymous, database) in self.memory.items():
+            say(f"| {when} | {server:.0f} | {anonymous:.0f} | {f'{database:.0f}' if self.server else 'in it'} |")
 
 
 def main():

@@ -77,12 +77,12 @@ def _devices() -> None:
         ),
         *_times("first_seen changed_at"),
         *_texts("content"),
+        *_counts("revision"),
         *_counts("findings drift_total skipped accounts files definitions"),
         *_texts("not_covered error_code last_error"),
         *_flags("truncated partly silent limited"),
         _primary("devices", "device"),
     )
-    _index("devices", "changed_at device")
     _index("devices", "digest hostname device")
     _index("devices", "digest ring")
     _index("devices", "hostname device")
