@@ -14,9 +14,9 @@ from collections import Counter, defaultdict
 from sqlalchemy import insert
 
 from halod.console.store import schema
-from halod.console.store.dims import keys
 from halod.console.store.engine import Store
 from halod.console.store.migrate import upgrade
+from halod.console.store.places import places
 
 NOW = 1_796_000_000
 RINGS = ("ring0", "ring1-canary", "ring2", "ring3")
@@ -126,12 +126,12 @@ class _Fleet:
                     "seq": self.seq, "tid": f"{nth}-{each}", "received": at + each, "claimed_time": "", "event": event,
                     "was": digest if each else "",
                 }  # fmt: skip
-            for dim, value in keys(harness, ring, units):
-                cell = self.groups[dim, value, thing]
+            for place in places(harness, ring, tuple(units)):
+                cell = self.groups[place, thing]
                 cell[0] += 1
-                cell[1] += (dim, value, thing) not in seen["groups"]
+                cell[1] += (place, thing) not in seen["groups"]
                 cell[2], cell[3] = kind, max(cell[3], at)
-                seen["groups"].add((dim, value, thing))
+                seen["groups"].add((place, thing))
             pairs = [
                 ("harness", harness),
                 ("ring", ring),
@@ -168,9 +168,9 @@ class _Fleet:
                 "id": thing, "kind": kind, "server": server, "what": what, "transport": transport,
                 "fix": f"remove {server}", "first_seen": first,
             }  # fmt: skip
-        for (dim, value, thing), (findings, devices, kind, last) in self.groups.items():
+        for (place, thing), (findings, devices, kind, last) in self.groups.items():
             yield schema.GROUP_COUNTS, {
-                "dim": dim, "value": value, "thing": thing, "kind": kind, "findings": findings, "devices": devices,
+                "place": place, "thing": thing, "kind": kind, "findings": findings, "devices": devices,
                 "last_seen": last,
             }  # fmt: skip
         for (dim, value, kind), (findings, devices, first) in self.tallies.items():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from halod.console.store import counts, delta, known
 from halod.console.store.apply import apply, forget, heard
 from halod.console.store.delta import NOTHING, Known, State, changes, difference, groups_of, step, tallies_of
+from halod.console.store.places import EVERYWHERE, place
 from halod.console.store.report import Approved, Finding, Report, Skipped, Transition
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -202,9 +203,9 @@ def test_when_a_group_was_last_said():
     """With a unit that is new, a group's time is that of its findings, not none and not now."""
     state = known_of(row("a"))
     made = difference([(state, step(state, report(row("a"), units=("u1",)), 2))])
-    assert made.groups["unit", "u1", row("a").thing] == (1, 1)
-    assert made.seen["unit", "u1", row("a").thing] == 1
-    assert ("", "", row("a").thing) not in made.groups
+    assert made.groups[place(unit="u1"), row("a").thing] == (1, 1)
+    assert made.seen[place(unit="u1"), row("a").thing] == 1
+    assert (EVERYWHERE, row("a").thing) not in made.groups
 
 
 def test_what_shortened_reports_add_up_to_has_an_end():
@@ -240,7 +241,7 @@ def test_keys_of_counts():
         ("digest", "x", ""): 0,
     }
     thing = ("unapproved", "a", "h.example")
-    assert groups_of(state)["", "", thing] == 2
+    assert groups_of(state)[EVERYWHERE, thing] == 2
     assert len(groups_of(state)) == 12  # with and without harness, ring, and one of two units or none
 
 

@@ -112,21 +112,18 @@ def apply(c: Connection, difference: delta.Difference, things: Mapping[Thing, in
 
     groups: list[dict[str, Any]] = [
         {
-            "dim": dim,
-            "value": value,
+            "place": place,
             "thing": things[thing],
             "kind": thing[0],
             "findings": rows,
             "devices": devices,
-            "last_seen": difference.seen.get((dim, value, thing), 0),
+            "last_seen": difference.seen.get((place, thing), 0),
         }
-        for (dim, value, thing), (rows, devices) in sorted(difference.groups.items())
+        for (place, thing), (rows, devices) in sorted(difference.groups.items())
     ]
-    bulk.insert(c, GROUP_COUNTS, groups, key=("dim", "value", "thing"), assign=_more_seen)
+    bulk.insert(c, GROUP_COUNTS, groups, key=("place", "thing"), assign=_more_seen)
     less = [row for row in groups if row["devices"] < 0]
-    bulk.remove(
-        c, GROUP_COUNTS, [{key: row[key] for key in ("dim", "value", "thing")} for row in less], _none
-    )
+    bulk.remove(c, GROUP_COUNTS, [{key: row[key] for key in ("place", "thing")} for row in less], _none)
 
 
 def day_kind(kind: str) -> str:
@@ -191,7 +188,7 @@ def kept(c: Connection) -> Counted:
         THINGS, THINGS.c.id == GROUP_COUNTS.c.thing
     )
     groups = {
-        (row.dim, row.value, (row.kind, row.server, row.what)): (row.findings, row.devices)
+        (row.place, (row.kind, row.server, row.what)): (row.findings, row.devices)
         for row in c.execute(joined)
     }
     return Counted(tallies=tallies, groups=groups)

@@ -13,21 +13,21 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from halod.console.store import dims
+from halod.console.store.places import places
 from halod.console.store.report import Approved, Finding, Report, Skipped
 
 _Key = TypeVar("_Key")
 
 MOST_KNOWN: Final = 1024
 """Findings that are kept of one device: shortened reports resolve nothing, so what they add up to has an end. An agent
-sends 256 at most. Each is counted under up to 36 keys (`dims`), anew when ring or units change: four times as many held
+sends 256 at most. Each is counted at up to 36 places, anew when ring or units change: four times as many held
 the lock of all changes for half a minute."""
 MOST_SKIPPED: Final = 1024
 
 Tally = tuple[str, str, str]
 """dim, value, kind: the key of `tallies`."""
-Group = tuple[str, str, tuple[str, str, str]]
-"""dim, value, thing: the key of `group_counts` before the thing has its number."""
+Group = tuple[int, tuple[str, str, str]]
+"""place, thing: the key of `group_counts` before the thing has its number."""
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,7 +189,7 @@ def weight(before: State, after: State) -> int:
         gone, come = [*before.findings], [*after.findings]
     rows = 0
     for state, differ in ((before, gone), (after, come)):
-        keys = 4 * (len(state.units) + 1)  # harness, ring and unit, each or none (`dims.keys`)
+        keys = 4 * (len(state.units) + 1)  # harness, ring and unit, each or none (`places`)
         rows += len(differ) * (keys + 1)
     for old, new in ((before.skipped, after.skipped), (before.approved, after.approved)):
         if old != new:
@@ -243,8 +243,8 @@ def groups_of(state: State) -> dict[Group, int]:
         things[known.finding.harness, known.finding.thing] += 1
     found: dict[Group, int] = defaultdict(int)
     for (harness, thing), count in things.items():
-        for dim, value in dims.keys(harness, state.ring, state.units):
-            found[dim, value, thing] += count
+        for place in places(harness, state.ring, state.units):
+            found[place, thing] += count
     return found
 
 
@@ -274,8 +274,7 @@ def difference(pairs: Iterable[tuple[State, State]]) -> Difference:
         times = {known.id: known.last_seen for known in left.findings}
         for known in right.findings:
             thing, last = known.finding.thing, known.last_seen
-            places = dims.keys(known.finding.harness, after.ring, after.units)
-            keys = [(dim, value, thing) for dim, value in places]
+            keys = [(place, thing) for place in places(known.finding.harness, after.ring, after.units)]
             for key in keys:
                 if seen.get(key, 0) < last:
                     seen[key] = last

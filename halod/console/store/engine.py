@@ -27,6 +27,9 @@ from halod.errors import UsageError
 CHANGE_LOCK: Final = 0x68616C6F_0001
 """PostgreSQL's advisory lock of `Store.change`; any number that nobody else uses in this database."""
 MIGRATE_LOCK: Final = 0x68616C6F_0002
+WRITER_CACHE: Final = 32_768
+READER_CACHE: Final = 8_192
+"""KiB of pages that a connection to SQLite keeps: there may be 40 that read, and they share what is mapped."""
 BUSY_SECONDS: Final = 20
 """How long a writer waits for another one before it gives up."""
 STATEMENT_SECONDS: Final = 30
@@ -230,7 +233,7 @@ def _prepare(engine: Engine, *, reading: bool) -> None:
         "fullfsync=ON",  # macOS: a sync that reaches the disk
         "foreign_keys=ON",
         "trusted_schema=OFF",
-        "cache_size=-32768",  # KiB
+        f"cache_size=-{READER_CACHE if reading else WRITER_CACHE}",
         "mmap_size=268435456",
         "temp_store=MEMORY",
         "journal_size_limit=67108864",

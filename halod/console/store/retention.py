@@ -19,6 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, exists, select,
 from halod.console.settings import DAY, Retention
 from halod.console.store import apply
 from halod.console.store.engine import Store
+from halod.console.store.places import EVERYWHERE
 from halod.console.store.schema import (
     AUDIT,
     DAYS,
@@ -139,8 +140,7 @@ def _groups(store: Store, retention: Retention, now: int) -> int:
     if not retention.transitions:
         return 0
     # A thing that any device has is counted over the whole fleet, too.
-    everywhere = (GROUP_COUNTS.c.dim == "") & (GROUP_COUNTS.c.value == "")
-    unused = ~exists().where(everywhere, GROUP_COUNTS.c.thing == THINGS.c.id)
+    unused = ~exists().where(GROUP_COUNTS.c.place == EVERYWHERE, GROUP_COUNTS.c.thing == THINGS.c.id)
     old = THINGS.c.first_seen < now - retention.transitions * DAY
     with store.read() as c:
         found = c.execute(select(THINGS.c.id).where(old, unused).limit(BATCH)).scalars().all()

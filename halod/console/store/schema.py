@@ -201,20 +201,18 @@ SEEN_NAMES: Final = Table(
 # --- counts over the fleet ---------------------------------------------------------------------------------
 
 GROUP_COUNTS: Final = Table(
-    "group_counts",  # of one thing: over all (dim ""), by every combination of harness, ring, unit (`store.dims`)
+    "group_counts",  # of one thing: over the whole fleet, and by every combination of harness, ring, unit (`places`)
     METADATA,
-    Column("dim", _Text, primary_key=True),
-    Column("value", _Text, primary_key=True),
-    Column(
-        "thing", BigInteger, primary_key=True, autoincrement=False
-    ),  # no foreign key: they are most of what is written
+    Column("place", BigInteger, primary_key=True, autoincrement=False),
+    # No foreign key: they are most of what is written.
+    Column("thing", BigInteger, primary_key=True, autoincrement=False),
     _text("kind"),  # of the thing, for the index
     _count("findings"),
     _count("devices"),
     _time("last_seen"),
-    Index(None, "dim", "value", "devices", "thing"),
-    Index(None, "dim", "value", "last_seen", "thing"),
-    Index(None, "dim", "value", "kind", "devices", "thing"),
+    Index(None, "place", "devices", "thing"),
+    Index(None, "place", "last_seen", "thing"),
+    Index(None, "place", "kind", "devices", "thing"),
     # No more than these: each is written for some eight rows of every finding that changes.
 )
 

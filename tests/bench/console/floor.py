@@ -5,6 +5,7 @@ A group of reports is one transaction here as it is there, with the same durabil
 floor reads no document, checks no token, compares nothing and decides nothing: what it writes was laid out before.
 """
 
+import json
 import os
 import re
 import sqlite3
@@ -12,13 +13,14 @@ import subprocess
 import tempfile
 import time
 
+from halod.console.store.places import places
 from tests.bench.console import fleet
-from tests.bench.console.seed import write
+from tests.bench.console.seed import Named, write
 
 GROUP = 64
 _TABLES = """
 CREATE TABLE bench_devices (n integer PRIMARY KEY, device text NOT NULL, finding bigint NOT NULL);
-CREATE TABLE bench_groups (n integer, dim text, value text, thing bigint, kind text, PRIMARY KEY (n, dim, value, thing));
+CREATE TABLE bench_groups (n integer, place bigint, thing bigint, kind text, PRIMARY KEY (n, place, thing));
 CREATE TABLE bench_tallies (n integer, dim text, value text, kind text, PRIMARY KEY (n, dim, value, kind));
 """
 _UNCHANGED = """
@@ -43,9 +45,9 @@ INSERT INTO tallies (dim, value, kind, findings, devices, first_seen)
   SELECT dim, value, kind, count(*), count(*), {now} FROM bench_tallies WHERE n BETWEEN {n} AND {n} + {more}
   GROUP BY dim, value, kind ORDER BY dim, value, kind ON CONFLICT (dim, value, kind) DO UPDATE
   SET findings = tallies.findings + excluded.findings, devices = tallies.devices + excluded.devices;
-INSERT INTO group_counts (dim, value, thing, kind, findings, devices, last_seen)
-  SELECT dim, value, thing, kind, count(*), count(*), {now} FROM bench_groups WHERE n BETWEEN {n} AND {n} + {more}
-  GROUP BY dim, value, thing, kind ORDER BY dim, value, thing ON CONFLICT (dim, value, thing) DO UPDATE
+INSERT INTO group_counts (place, thing, kind, findings, devices, last_seen)
+  SELECT place, thing, kind, count(*), count(*), {now} FROM bench_groups WHERE n BETWEEN {n} AND {n} + {more}
+  GROUP BY place, thing, kind ORDER BY place, thing ON CONFLICT (place, thing) DO UPDATE
   SET findings = group_counts.findings + excluded.findings, devices = group_counts.devices + excluded.devices;
 """
     + _UNCHANGED
@@ -67,29 +69,21 @@ def lay_out(store, count):
             nth = numbers[device]
             devices.append({"n": nth, "device": device, "finding": finding})
             row = c.exec_driver_sql(
-                f"SELECT thing, kind, harness, ring, server, sha256 FROM findings WHERE id = {int(finding)}"
+                "SELECT f.thing, f.kind, f.harness, f.ring, f.server, f.sha256, d.units FROM findings f"
+                f" JOIN devices d ON d.device = f.device WHERE f.id = {int(finding)}"
             ).one()
-            combined = [("", ""), ("harness", row.harness), ("ring", row.ring)]
-            combined.append(("harness+ring", f"{row.harness}\x1f{row.ring}"))
+            units = tuple(json.loads(row.units))
             groups += [
-                {"n": nth, "dim": a, "value": b, "thing": row.thing, "kind": row.kind} for a, b in combined
+                {"n": nth, "place": place, "thing": row.thing, "kind": row.kind}
+                for place in places(row.harness, row.ring, units)
             ]
-            places = (
-                ("harness", row.harness),
-                ("ring", row.ring),
-                ("server", row.server),
-                ("definition", row.sha256),
+            counted = (
+                *(("harness", row.harness), ("ring", row.ring), ("server", row.server)),
+                *(("definition", row.sha256), ("kind", row.kind), *(("unit", unit) for unit in units)),
             )
-            tallies += [
-                {"n": nth, "dim": a, "value": b, "kind": row.kind} for a, b in (*places, ("kind", row.kind))
-            ]
+            tallies += [{"n": nth, "dim": a, "value": b, "kind": row.kind} for a, b in counted]
         for name, rows in (("bench_devices", devices), ("bench_groups", groups), ("bench_tallies", tallies)):
-            write(c, _Named(name), rows)
-
-
-class _Named:
-    def __init__(self, name):
-        self.name = name
+            write(c, Named(name), rows)
 
 
 def pgbench(programs, directory, database, mode, count, seconds, clients, *, group=GROUP):

@@ -220,7 +220,9 @@ class Engine:
         say(f"\nOther answers: {json.dumps(others) if others else 'none'}")
         say("\n| memory, PSS in MiB | halo-server | of it anonymous | database |\n|---|--:|--:|--:|")
         for when, (server, anonymous, database) in self.memory.items():
-            say(f"| {when} | {server:.0f} | {anonymous:.0f} | {f'{database:.0f}' if self.server else 'in it'} |")
+            say(
+                f"| {when} | {server:.0f} | {anonymous:.0f} | {f'{database:.0f}' if self.server else 'in it'} |"
+            )
 
 
 def main():

@@ -13,6 +13,7 @@ import time
 from halod.console.ingest import wire
 from halod.console.security import tokens
 from halod.console.store import counts, known, schema
+from halod.console.store.places import place
 from tests.bench.console import fleet
 
 DAY = 86_400
@@ -110,10 +111,10 @@ def _device(rows, nth, devices, now, things, numbers):
             {"device": report.device, "harness": row.harness, "username": row.username, "entry": row.entry,
              "count": row.count},
         )  # fmt: skip
-    for place, row in enumerate(report.skipped):
+    for at, row in enumerate(report.skipped):
         columns = ("username", "harness", "file", "reason", "server", "errno", "line")
         values = {name: getattr(row, name) for name in columns}
-        add(schema.SKIPPED, {"device": report.device, "nth": place, **values, "column_": row.column})
+        add(schema.SKIPPED, {"device": report.device, "nth": at, **values, "column_": row.column})
     for row in report.findings:
         if row.thing not in things:
             kind, server, what = row.thing
@@ -142,19 +143,32 @@ def _derive(c, now, *, sqlite):
             f" '{event}', {was}, {names} FROM findings ORDER BY id"
         )
     for wanted in itertools.product((False, True), repeat=3):
-        _groups(c, [dim for dim, one in zip(_DIMS, wanted, strict=True) if one], sqlite=sqlite)
+        _groups(c, [dim for dim, one in zip(_DIMS, wanted, strict=True) if one])
     _tallies(c)
     _days(c, sqlite=sqlite)
 
 
-def _groups(c, dims, *, sqlite):
-    value = f" || {'char' if sqlite else 'chr'}(31) || ".join(_column(dim) for dim in dims) or "''"
-    where = " AND ".join(f"{_column(dim)} <> ''" for dim in dims) or "1 = 1"
+def _groups(c, dims):
+    """Count at one kind of places. Their numbers are made here, so they go through a table."""
+    columns = [_column(dim) for dim in dims]
+    where = " AND ".join(f"{column} <> ''" for column in columns) or "1 = 1"
+    rows = f"findings f{_joined(dims)}"
+    words = [()]
+    if dims:
+        words = c.exec_driver_sql(f"SELECT DISTINCT {', '.join(columns)} FROM {rows} WHERE {where}").all()
+    keys = "".join(f", {dim} text" for dim in dims)
     c.exec_driver_sql(
-        "INSERT INTO group_counts (dim, value, thing, kind, findings, devices, last_seen)"
-        f" SELECT '{'+'.join(dims)}', {value}, f.thing, f.kind, count(*), count(DISTINCT f.device), max(f.last_seen)"
-        f" FROM findings f{_joined(dims)} WHERE {where} GROUP BY 2, 3, 4"
+        f"CREATE TEMPORARY TABLE seed_places (place bigint{keys}, PRIMARY KEY ({', '.join(dims) or 'place'}))"
     )
+    numbered = [dict(zip(dims, one, strict=True)) for one in words]
+    write(c, Named("seed_places"), [{"place": place(**one), **one} for one in numbered])
+    match = " AND ".join(f"p.{dim} = {column}" for dim, column in zip(dims, columns, strict=True)) or "1 = 1"
+    c.exec_driver_sql(
+        "INSERT INTO group_counts (place, thing, kind, findings, devices, last_seen)"
+        " SELECT p.place, f.thing, f.kind, count(*), count(DISTINCT f.device), max(f.last_seen)"
+        f" FROM {rows} CROSS JOIN seed_places p WHERE {match} GROUP BY 1, 2, 3"
+    )
+    c.exec_driver_sql("DROP TABLE seed_places")
 
 
 def _column(dim):
@@ -218,6 +232,13 @@ def _audit(c, now):
         for nth in range(AUDIT)
     ]  # fmt: skip
     write(c, schema.AUDIT, rows)
+
+
+class Named:
+    """A table that is no part of the console's schema."""
+
+    def __init__(self, name):
+        self.name = name
 
 
 def write(c, table, rows):

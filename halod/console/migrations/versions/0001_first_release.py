@@ -175,16 +175,15 @@ def _findings() -> None:
     _index("findings", "thing id")
     op.create_table(
         "group_counts",
-        *_keys("dim value"),
-        *_times("thing"),
+        *_times("place thing"),
         *_texts("kind"),
         *_counts("findings devices"),
         *_times("last_seen"),
-        _primary("group_counts", "dim value thing"),
+        _primary("group_counts", "place thing"),
     )
-    _index("group_counts", "dim value devices thing")
-    _index("group_counts", "dim value kind devices thing")
-    _index("group_counts", "dim value last_seen thing")
+    _index("group_counts", "place devices thing")
+    _index("group_counts", "place kind devices thing")
+    _index("group_counts", "place last_seen thing")
     op.create_table(
         "tallies",
         *_keys("dim value kind"),

@@ -6,8 +6,8 @@ from typing import Any, Final, Literal
 import msgspec
 from sqlalchemy import Connection, FromClause, Select, and_, func, select
 
-from halod.console.store.dims import key as dim_key
 from halod.console.store.paging import DEFAULT_LIMIT, MOST_INTEGER, Page, checked
+from halod.console.store.places import EVERYWHERE, place
 from halod.console.store.read.devices import in_unit
 from halod.console.store.read.rows import Row, Time, columns
 from halod.console.store.read.walk import FEW, Candidates, Check, Equal, Listing, equals, prefix, read
@@ -101,9 +101,7 @@ Dim = Literal["kind", "harness", "ring", "unit", "definition", "server", "reason
 
 _T: Final = THINGS.c
 _G: Final = GROUP_COUNTS.c
-_GROUPS: Final = select(
-    _G.thing.label("id"), *(_G.dim, _G.value, _G.kind, _G.findings, _G.devices, _G.last_seen)
-)
+_GROUPS: Final = select(_G.thing.label("id"), *(_G.place, _G.kind, _G.findings, _G.devices, _G.last_seen))
 
 
 def _with_thing(found: FromClause) -> Select[Any]:
@@ -134,8 +132,7 @@ def groups(
 ) -> Page[GroupRow]:
     """List groups of findings, most devices (or last seen) first."""
     checked(where.kind, where.harness, where.ring, where.unit, where.server, where.what)
-    dim, value = dim_key(harness=where.harness, ring=where.ring, unit=where.unit)
-    equal: list[Equal] = [(_G.dim, dim), (_G.value, value)]
+    equal: list[Equal] = [(_G.place, place(harness=where.harness, ring=where.ring, unit=where.unit))]
     checks: list[Check] = []
     candidates = []
     if where.kind and where.order == "devices":
@@ -159,7 +156,7 @@ def group(c: Connection, thing: int) -> GroupRow | None:
     """Give one group counted over the fleet, None if there is none."""
     if not 0 < thing <= MOST_INTEGER:
         return None
-    counted = _GROUPS.where(_G.dim == "", _G.value == "", _G.thing == thing)
+    counted = _GROUPS.where(_G.place == EVERYWHERE, _G.thing == thing)
     row = c.execute(_with_thing(counted.subquery("found"))).first()
     return None if row is None else _group(row)
 
@@ -209,8 +206,8 @@ def findings(
 
 def _any(c: Connection, where: FindingFilter) -> bool:
     """Tell whether the counts know of a finding at this harness, ring, unit and kind: a walk for none is long."""
-    dim, value = dim_key(harness=where.harness, ring=where.ring, unit=where.unit)
-    counted = select(1).where(_G.dim == dim, _G.value == value)
+    at = place(harness=where.harness, ring=where.ring, unit=where.unit)
+    counted = select(1).where(_G.place == at)
     if where.kind:
         counted = counted.where(_G.kind == where.kind)
     if where.thing:
