@@ -162,6 +162,8 @@ def _groups(c, dims):
     )
     numbered = [dict(zip(dims, one, strict=True)) for one in words]
     write(c, Named("seed_places"), [{"place": place(**one), **one} for one in numbered])
+    if c.dialect.name != "sqlite":
+        c.exec_driver_sql("ANALYZE seed_places")
     match = " AND ".join(f"p.{dim} = {column}" for dim, column in zip(dims, columns, strict=True)) or "1 = 1"
     c.exec_driver_sql(
         "INSERT INTO group_counts (place, thing, kind, findings, devices, last_seen)"
