@@ -15,8 +15,8 @@ from typing import Final
 def place(*, harness: str = "", ring: str = "", unit: str = "") -> int:
     """Give the number of a combination; "" stands for any.
 
-    63 bits of a sha256: that two of a million combinations meet has a chance of one in 18 million. Who makes two meet on
-    purpose has both counted together, and they are made of names that he gave himself.
+    63 bits of a sha256: that two of a million combinations meet has a chance of one in 18 million. Whoever makes two
+    meet on purpose has both counted together, and they are made of names that he gave himself.
     """
     words = f"{harness}\0{ring}\0{unit}"  # no stored text holds a control character
     return int.from_bytes(hashlib.sha256(words.encode()).digest()[:8], "big") >> 1
