@@ -5,14 +5,12 @@ import itertools
 import json
 import string
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halod.console.ingest import wire
 from halod.console.ingest.apply import take
-from halod.console.store.report import Finding
 from halod.status import clean, encode, is_host, is_name
 from tests.console.support_ingest import DEVICE, NOW, document, happened, rows
 from tests.support.state import finding, status
@@ -58,6 +56,8 @@ PLACES = [path for path in places(FULL) if path]
 
 
 def texts(value):
+    import msgspec
+
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if isinstance(value, str):
@@ -115,47 +115,6 @@ def test_any_bytes(body):
         wire.read(body)
     with pytest.raises((wire.Malformed, wire.NotAStatus)):
         wire.read_enrolment(body)
-
-
-WIRE = {"username": "user", "sha256": "definitionSha256", "secret": "secretInDefinition"}
-FIELDS = Finding.__struct_fields__
-
-
-def test_findings_have_the_same_fields_in_the_same_order():
-    """Kept findings are found by what a report says of them, field by field (`State.said`)."""
-    assert tuple(wire._Finding.__struct_encode_fields__) == tuple(WIRE.get(name, name) for name in FIELDS)
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    st.lists(
-        st.fixed_dictionaries(
-            dict.fromkeys(("harness", "file", "server"), HOSTILE),
-            optional={
-                **dict.fromkeys(("kind", "transport", "host", "detail", "fix", "user", "scope"), HOSTILE),
-                "definitionSha256": st.sampled_from(["0" * 64, "x", "A" * 64]),
-                "projects": st.integers(0, 3),
-                "enabled": st.booleans(),
-                "secretInDefinition": st.booleans(),
-                "stale": st.booleans(),
-            },
-        ),
-        max_size=4,
-    )
-)
-def test_what_is_known_is_not_cleaned_again(sent):
-    """To clean what is clean changes nothing, so a kept finding that is said again is used as it is, and only that."""
-    first = wire.report(read_rows(sent), DEVICE)
-    known = {msgspec.structs.astuple(row): row for row in first.findings}
-    assert wire.report(read_rows(sent), DEVICE, known) == first
-    clean_rows = [{WIRE.get(name, name): getattr(row, name) for name in FIELDS} for row in first.findings]
-    again = wire.report(read_rows(clean_rows), DEVICE, known)
-    assert again.findings == wire.report(read_rows(clean_rows), DEVICE).findings == first.findings
-    assert all(new is known[msgspec.structs.astuple(new)] for new in again.findings)
-
-
-def read_rows(rows):
-    return wire.read(json.dumps({**FULL, "mcpDrift": rows, "transitions": []}).encode())
 
 
 def test_content_is_what_does_not_change_by_itself():

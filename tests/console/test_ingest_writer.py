@@ -160,6 +160,17 @@ def test_what_is_known_is_read_once(store):
         ]
 
 
+def test_a_device_that_is_forgotten_and_comes_back(store):
+    """Its row has another revision, also before it has reported: what was read before is not taken for it."""
+    seen = set()
+    for _ in range(3):
+        with store.change() as c:
+            known.create(c, "a", NOW)
+            seen.add(known.load(c, ["a"])["a"].row["revision"])
+            apply.forget(c, ["a"], NOW)
+    assert len(seen) == 3
+
+
 def test_a_group_with_everything(store):
     """Each gets its own answer; the wrong ones do not cost the right ones."""
     first, second = device_token(store, "a"), device_token(store, "b")

@@ -177,6 +177,13 @@ def test_findings_of_one_name_and_hash_keep_their_rows():
         assert changes(once, step(once, again, 3)) == delta.Changes()
 
 
+def test_many_findings_of_one_name_in_another_order():
+    """Each is known again, whatever the order: nothing is renewed."""
+    rows = [row(sha=digit, detail=f"{digit}{n}") for digit in "0123456789abcdef" for n in range(20)]
+    state = known_of(*rows)
+    assert changes(state, step(state, report(*rows[::-1]), 2)) == delta.Changes()
+
+
 def test_a_changed_definition_is_the_same_finding():
     """It keeps its row and its age, and is told as replaced; other words about it are not."""
     state = known_of(row(sha="0"))

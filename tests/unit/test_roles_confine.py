@@ -18,6 +18,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to change 
 def test_a_worker_leads_a_session_of_its_own_with_default_signals():
     def detach():
         signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job has it ignored
         signal.signal(signal.SIGXCPU, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         confine.System().detach()

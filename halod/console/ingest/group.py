@@ -83,10 +83,7 @@ def _under_lock(
     """Take the lock; give the documents as reports, and what is known of their devices now."""
     names = {device for _, device in asked}
     there = known.load(c, names)
-    reports = [
-        wire.report(document, device, there[device].state.said() if device in there else wire.NOTHING)
-        for document, device in asked
-    ]
+    reports = [wire.report(document, device) for document, device in asked]
     if not store.sqlite:  # whose transactions begin with the lock
         store.lock(c)
         there = known.load(c, names, there.values())

@@ -7,7 +7,6 @@ transition whose id the device has sent before is dropped.
 """
 
 import hashlib
-import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -148,7 +147,7 @@ def _save_devices(
     c: Connection, last: Mapping[str, Report], pairs: Pairs, devices: Mapping[str, known.Device], now: int
 ) -> None:
     rows = []
-    revision = secrets.randbits(62)
+    revision = known.revision()
     for device in sorted(last):
         report, (_, state), there = last[device], pairs[device], devices.get(device)
         rows.append(

@@ -5,7 +5,7 @@ Invariant, tested with random histories: a count that was changed by `difference
 made anew from what is known of all devices (`counts`).
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from operator import attrgetter
@@ -51,10 +51,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Known, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     approved: tuple[Approved, ...] = ()
-
-    def said(self) -> dict[tuple[object, ...], Finding]:
-        """Give what is known of each finding by what a report says of it (its fields in their order)."""
-        return {msgspec.structs.astuple(known.finding): known.finding for known in self.findings}
 
 
 NOTHING: Final = State()
@@ -110,19 +106,23 @@ def _pair(
 
     Gives what is known now, and what of the old was not said.
     """
-    left = sorted(olds, key=lambda old: old.nth)
+    left = sorted(olds, key=_nth)
     if len(left) == len(findings) == 1:
         return [_renewed(left[0], findings[0], now, anew=anew)], []
     merged: list[Known] = []
     unpaired = list(findings)
-    for fits in (_same, _same_hash, _any):
+    for alike in (_itself, _hash, _nothing):
+        olds_by: dict[object, deque[Known]] = defaultdict(deque)
+        for old in left:
+            olds_by[alike(old.finding)].append(old)
         saying, unpaired = unpaired, []
         for finding in saying:
-            at = next((i for i, old in enumerate(left) if fits(old.finding, finding)), None)
-            if at is None:
-                unpaired.append(finding)
+            if those := olds_by[alike(finding)]:
+                merged.append(_renewed(those.popleft(), finding, now, anew=anew))
             else:
-                merged.append(_renewed(left.pop(at), finding, now, anew=anew))
+                unpaired.append(finding)
+        left = [old for those in olds_by.values() for old in those]
+        left.sort(key=_nth)
     taken = {one.nth for one in (*merged, *left)}
     free = (nth for nth in range(len(taken) + len(unpaired)) if nth not in taken)
     merged += [
@@ -132,16 +132,20 @@ def _pair(
     return merged, left
 
 
-def _same(old: Finding, new: Finding) -> bool:
-    return old == new
+def _itself(finding: Finding) -> object:
+    return finding
 
 
-def _same_hash(old: Finding, new: Finding) -> bool:
-    return old.sha256 == new.sha256
+def _hash(finding: Finding) -> object:
+    return finding.sha256
 
 
-def _any(_old: Finding, _new: Finding) -> bool:
-    return True
+def _nothing(_finding: Finding) -> object:
+    return None
+
+
+def _nth(known: Known) -> int:
+    return known.nth
 
 
 def _renewed(old: Known, finding: Finding, now: int, *, anew: bool) -> Known:

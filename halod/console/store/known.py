@@ -5,6 +5,7 @@ Written only under `Store.change`: between reading a state and writing the next 
 read is compared by `revision` once the lock is held (`load`).
 """
 
+import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -38,6 +39,11 @@ def load(c: Connection, devices: Iterable[str], earlier: Iterable[Device] = ()) 
     states = {(one.row["device"], one.row["revision"]): one.state for one in earlier}
     states |= _states(c, [row for row in rows if (row["device"], row["revision"]) not in states])
     return {row["device"]: Device(row=row, state=states[row["device"], row["revision"]]) for row in rows}
+
+
+def revision() -> int:
+    """Draw a revision: one that no row has had, whether it was deleted meanwhile or not."""
+    return secrets.randbits(62)
 
 
 def _states(c: Connection, rows: list[RowMapping]) -> dict[tuple[str, int], delta.State]:
@@ -203,9 +209,8 @@ def _unit_rows(device: str, state: delta.State) -> list[dict[str, Any]]:
 
 def create(c: Connection, device: str, now: int, **claims: str) -> None:
     """Make the row of a device that has not reported yet; one that is there stays as it is."""
-    bulk.insert(
-        c, DEVICES, [{"device": device, "first_seen": now, "changed_at": now, **claims}], key=("device",)
-    )
+    row = {"device": device, "first_seen": now, "changed_at": now, "revision": revision(), **claims}
+    bulk.insert(c, DEVICES, [row], key=("device",))
 
 
 def forget(c: Connection, devices: Iterable[str]) -> None:

@@ -11,7 +11,6 @@ from itertools import product
 from typing import Final
 
 
-@lru_cache(maxsize=8192)
 def place(*, harness: str = "", ring: str = "", unit: str = "") -> int:
     """Give the number of a combination; "" stands for any.
 
