@@ -30,6 +30,7 @@ from tests.fuzz.approval import judge
 from tests.launchcheck.definitions import approved, hijacks, insertions, mutants, program
 
 LIMIT = 120.0
+AGAIN = 3
 PINNED = {
     f"honest {name} 1.2.0" for name in ("@acme/tool", "acme-tool", "mcp-remote", "supergateway", "mcp-proxy")
 }
@@ -79,7 +80,7 @@ def surroundings(home, urls, path):
 
 
 def launch(definition, urls, path):
-    """Run a definition; gives the programs that said what they are."""
+    """Run a definition; gives the programs that said what they are, and what the launcher said."""
 
     def real(text):
         return text.replace("EVIL-NPM", urls["EVIL npm"]).replace("EVIL-PYPI", urls["EVIL pypi"])
@@ -101,17 +102,17 @@ def launch(definition, urls, path):
         words = [definition.command, *map(real, definition.args)]
         place = shutil.which(words[0], path=environment["PATH"])
         if place is None:
-            return set()
+            return set(), ""
         child = subprocess.Popen(
             words, executable=place, cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, start_new_session=True,
+            stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         try:
-            out, _ = child.communicate(timeout=LIMIT)
+            out, said = child.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
-            out, _ = child.communicate()
-        return set(RAN.findall(out.decode("utf-8", "replace")))
+            out, said = child.communicate()
+        return set(RAN.findall(out.decode("utf-8", "replace"))), said.decode("utf-8", "replace")
 
 
 class Tally:
@@ -131,6 +132,17 @@ class Tally:
             self.faults.append(f"FALSE APPROVAL: {line} ran {sorted(ran)}")
         if must_run and outcome != "pinned":
             self.faults.append(f"an approved definition did not run its program: {line} ran {sorted(ran)}")
+
+
+def again(definition, urls, path, result):
+    """Run a definition that ran nothing once more, alone: beside others its fetch may have been cut off."""
+    for _ in range(AGAIN):
+        if result[0]:
+            break
+        line = ascii([definition.command, *definition.args])
+        print(f"launch-check: nothing ran, once more: {line}: {result[1][-400:]!a}")
+        result = launch(definition, urls, path)
+    return result
 
 
 def check(mutated, inserted, seed):
@@ -153,16 +165,13 @@ def check(mutated, inserted, seed):
         sample += [one for one in insertions(inserted, seed) if one.command in here]
         tally, hijacked = Tally(), 0
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-            results = pool.map(lambda one: launch(one, urls, path), [*plain, *known, *sample])
-            for number, (one, seen) in enumerate(zip([*plain, *known, *sample], results, strict=True)):
-                ran = seen
-                if number < len(plain) and not ran:
-                    ran = launch(
-                        one, urls, path
-                    )  # once more: a loaded machine may have run into a time limit
-                # a login shell may set a PATH of its own, without the launcher
-                tally.add(one, ran, must_run=number < len(plain) and "-lc" not in one.args)
-                hijacked += len(plain) <= number < len(plain) + len(known) and bool(ran - PINNED)
+            results = list(pool.map(lambda one: launch(one, urls, path), [*plain, *known, *sample]))
+        for number, (one, result) in enumerate(zip([*plain, *known, *sample], results, strict=True)):
+            # a login shell may set a PATH of its own, without the launcher
+            must_run = number < len(plain) and "-lc" not in one.args
+            ran, _ = again(one, urls, path, result) if must_run else result
+            tally.add(one, ran, must_run=must_run)
+            hijacked += len(plain) <= number < len(plain) + len(known) and bool(ran - PINNED)
     finally:
         server.stdin.close()
         server.wait(LIMIT)

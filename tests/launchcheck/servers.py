@@ -8,6 +8,7 @@ serves until its standard input ends. A program prints `RAN origin name version`
 """
 
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -23,15 +24,16 @@ VERSIONS = ("1.0.0", "1.1.0", "1.2.0", "1.2.1", "2.0.0")
 
 
 def npm_tarball(origin, name, version):
+    """Make a package, the same bytes each time: it is made for its hash first, and perhaps in the next second for itself."""
     program = f"#!/usr/bin/env node\nconsole.log('RAN {origin} {name} {version}');\n"
     about = {"name": name, "version": version, "bin": {name.rpartition("/")[2]: "cli.js"}}
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+    with tarfile.open(fileobj=out, mode="w") as tar:
         for path, text in (("package/package.json", json.dumps(about)), ("package/cli.js", program)):
             info = tarfile.TarInfo(path)
             info.size, info.mode = len(text.encode()), 0o755
             tar.addfile(info, io.BytesIO(text.encode()))
-    return out.getvalue()
+    return gzip.compress(out.getvalue(), mtime=0)
 
 
 def npm_answer(origin, base, path):
@@ -90,6 +92,10 @@ def pypi_answer(origin, base, path):
     return "text/html", f"<!DOCTYPE html><html><body>{links}</body></html>".encode()
 
 
+class Listening(ThreadingHTTPServer):
+    request_queue_size = 128  # two launchers open dozens of connections at once, and try none twice
+
+
 def server(origin, answer):
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -110,7 +116,7 @@ def server(origin, answer):
         def log_message(self, *_args):
             pass
 
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listening = Listening(("127.0.0.1", 0), Handler)
     listening.daemon_threads = True
     threading.Thread(target=listening.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{listening.server_address[1]}"
