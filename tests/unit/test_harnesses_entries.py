@@ -14,6 +14,7 @@ from halod.harnesses.entries import Origin, Unusable, read_entry
 from halod.harnesses.features import features
 from halod.harnesses.formats import Number
 from halod.harnesses.model import Found
+from tests.fuzz.approval import judge
 
 URL = "https://mcp.example.com/mcp"
 PLAIN = Dialect()
@@ -402,6 +403,20 @@ def keys_of(dialect):
     ]
 
 
+def begins_with_nothing(value, dialect):
+    """Tell whether the command is an array whose first word is empty."""
+    arrays = [value[key] for key in dialect.command if isinstance(value.get(key), list)]
+    return dialect.array and any(words[:1] == [""] for words in arrays)
+
+
+@pytest.mark.parametrize("dialect", [one for one in DIALECTS if one.array], ids=lambda one: one.command[0])
+def test_a_command_that_begins_with_nothing_is_a_finding(dialect):
+    """It starts nothing as it stands; it is kept as written, and nothing approves it."""
+    found = entry({dialect.command[0]: ["", "npx", "-y", "@acme/tool@1.2.0"]}, dialect)
+    assert (found.definition.command, found.definition.args[0]) == ("", "npx")
+    assert judge().judge(found.definition).kind == "unapproved"
+
+
 @given(data=st.data())
 @pytest.mark.parametrize("dialect", DIALECTS, ids=range(len(DIALECTS)))
 @settings(max_examples=60, deadline=None)
@@ -415,5 +430,5 @@ def test_any_entry_is_a_definition_none_or_malformed(data, dialect):
     for half in (found.definition, found.other) if found else ():
         if half is not None:
             assert len(half.sha256) == 64
-            assert half.command if half.transport == "stdio" else half.url
+            assert half.url or half.command or begins_with_nothing(value, dialect)
             assert all(isinstance(text, str) for pair in half.env for text in pair)
