@@ -150,7 +150,7 @@ def _nth(known: Known) -> int:
 
 def _renewed(old: Known, finding: Finding, now: int, *, anew: bool) -> Known:
     """Give what is known of a finding that was said again; `anew`: its row changes though the finding does not."""
-    if finding is not old.finding and finding != old.finding:
+    if finding != old.finding:
         return Known(id=old.id, nth=old.nth, first_seen=old.first_seen, last_seen=now, finding=finding)
     return msgspec.structs.replace(old) if anew else old
 
